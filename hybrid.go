@@ -1,0 +1,57 @@
+package wait
+
+import (
+	"context"
+	"time"
+
+	"github.com/precisewait/wait/internal/park"
+)
+
+// Hybrid sleeps until shortly before the end of d, then spins the rest. It is
+// late by about one reading of the clock in all but a few percent of waits,
+// and costs the CPU of a [Sleep] and of a spin for about the floor. How long
+// it spins follows the floor of this host, by the length of the wait.
+//
+// At most half of the processors (at least one) spin at once for all calls
+// together; a goroutine that finds no room sleeps all the way instead. A d
+// below the floor is spun from the start. A d of zero or less returns at
+// once.
+func Hybrid(d time.Duration) { within(d, hybrid) }
+
+// HybridUntil is [Hybrid] until t. A t in the past returns at once.
+func HybridUntil(t time.Time) { until(t, hybrid) }
+
+// HybridContext is [Hybrid], but returns ctx.Err() as soon as ctx is done. It
+// returns nil if it waited for d, and ctx.Err() at once, whatever d is, if ctx
+// was done before.
+func HybridContext(ctx context.Context, d time.Duration) error {
+	return withinContext(ctx, d, hybridUntil)
+}
+
+func hybrid(now, deadline int64) { hybridUntil(now, deadline, nil) }
+
+func hybridUntil(now, deadline int64, done <-chan struct{}) (reached bool) {
+	counts.hybrid.Add(1)
+	class := classOf(deadline - now)
+	if rest, probe := class.plan(deadline - now); rest > 0 {
+		wake := now + rest
+		if now, reached = park.UntilDone(now, wake, done); !reached {
+			return false
+		}
+		if probe {
+			class.learnProbe(now - wake)
+		} else {
+			class.learn(now - wake)
+		}
+	}
+	if now >= deadline {
+		return true
+	}
+	if !takeSpin(now) {
+		_, reached = park.UntilDone(now, deadline, done)
+		return reached
+	}
+	last, reached := spinUntil(now, deadline, done)
+	giveSpin(now, last)
+	return reached
+}

@@ -1,0 +1,68 @@
+// Package clock is the one clock that every wait is measured on: monotonic
+// nanoseconds since the program started.
+//
+// A deadline is a reading of this clock. It is computed once, saturates
+// instead of wrapping, and is compared, never counted down.
+package clock
+
+import (
+	"math"
+	"time"
+)
+
+// Never is the latest deadline there is. Sums that would pass it stop at it.
+const Never = math.MaxInt64
+
+// longestRun is more than any process has run and less than the distance
+// between any plausible start of a process and 2000-01-01, where the time of
+// a testing/synctest bubble begins.
+const longestRun = 1 << 59 // 18 years
+
+var epoch = time.Now()
+
+// Now returns the nanoseconds since the program started. On Linux it is
+// CLOCK_MONOTONIC less a constant. It never goes back.
+//
+// In a testing/synctest bubble it is the distance to the bubble's fake time
+// instead, for which [Fake] is true.
+func Now() int64 { return int64(time.Since(epoch)) }
+
+// Fake reports whether now, a reading of [Now], was taken in a
+// testing/synctest bubble, whose time stands still until every goroutine in
+// it waits by a call that the runtime knows.
+//
+// The bubble's clock starts in the year 2000, long before the program did
+// (or, on a board without a clock that starts in 1970, long after).
+func Fake(now int64) bool { return uint64(now) > longestRun }
+
+// After returns the deadline d after now, at most [Never]. A negative d
+// counts as zero.
+func After(now int64, d time.Duration) int64 {
+	if d <= 0 {
+		return now
+	}
+	if int64(d) > Never-now {
+		return Never
+	}
+	return now + int64(d)
+}
+
+// At returns the deadline that t stands for. Where t carries a monotonic
+// reading, that is exact; where it carries none, the distance to t on the
+// wall clock is taken now, once, and later steps of the wall clock change
+// nothing. A t in the past gives a deadline in the past.
+func At(t time.Time) int64 {
+	if t != t.Round(0) { // Round strips the monotonic reading
+		return int64(t.Sub(epoch))
+	}
+	now := Now()
+	d := t.Sub(time.Now())
+	if d < 0 {
+		return now - 1
+	}
+	return After(now, d)
+}
+
+// Time returns the deadline as a [time.Time] that carries a monotonic
+// reading.
+func Time(deadline int64) time.Time { return epoch.Add(time.Duration(deadline)) }

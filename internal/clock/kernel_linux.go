@@ -1,0 +1,45 @@
+package clock
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// bracketTries is how many bracketed readings [kernelOffset] takes: enough
+// that one of them meets no interrupt.
+const bracketTries = 32
+
+// kernelOffset is what is to be added to a reading of [Now] to get the
+// kernel's CLOCK_MONOTONIC.
+//
+// The kernel's clock is read between two readings of ours. The first of them
+// was taken before the kernel's, so the difference to it is never less than
+// the true offset, and more by at most the width of the bracket; the least of
+// many such differences is the closest, and errs on the side that makes a
+// timer late by some ten nanoseconds, not early.
+var kernelOffset = sync.OnceValue(func() int64 {
+	best := int64(Never)
+	for range bracketTries {
+		var ts unix.Timespec
+		before := Now()
+		if unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) != nil {
+			continue
+		}
+		best = min(best, ts.Nano()-before)
+	}
+	return best
+})
+
+// latestKernel is the last time that a Timespec of a 32-bit system holds, 68
+// years after boot.
+const latestKernel = math.MaxInt32 * int64(time.Second)
+
+// Kernel returns deadline as an absolute time on the kernel's
+// CLOCK_MONOTONIC, for timerfd_settime(2) and clock_nanosleep(2), at most 68
+// years after boot. It must not be called in a testing/synctest bubble.
+func Kernel(deadline int64) unix.Timespec {
+	return unix.NsecToTimespec(min(After(kernelOffset(), time.Duration(deadline)), latestKernel))
+}

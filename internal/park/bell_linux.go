@@ -1,0 +1,188 @@
+package park
+
+import (
+	"math"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/precisewait/wait/internal/clock"
+)
+
+const (
+	slotBits = 14      // a slot is 16.384 us
+	slots    = 1 << 15 // the ring is 537 ms, more than horizon
+	slotLen  = int64(1) << slotBits
+
+	// after is how long after the end of its slot the bell rings: the runtime
+	// timers of the slot's sleepers were set a little later than their
+	// deadlines were computed.
+	after = int64(500)
+
+	// linger is how long the keeper stays when nobody needs it.
+	linger = int64(250 * time.Millisecond)
+
+	noSlot = math.MaxInt64
+)
+
+// The bell serves any number of sleepers. They sleep on runtime timers; the
+// bell only ends the program's epoll_wait(2) just after those timers are due.
+//
+// Time is cut into slots, and a ring of bits has one for each slot of the
+// next half second. A sleeper marks the slot in which its deadline lies, and
+// sets the kernel timer only if that slot comes before the one it is set to.
+// At each ring the keeper sets it to the next marked slot. Nobody is woken by
+// hand, and a mark is never taken back: that of a cancelled sleeper costs one
+// spare ring.
+type theBell struct {
+	timer
+	opening sync.Mutex
+	opened  atomic.Bool
+	marks   [slots / 64]atomic.Uint64
+	armed   atomic.Int64 // the slot whose end the timer is set to, or noSlot
+	keeper  atomic.Bool  // whether a keeper runs
+	past    int64        // the keeper's: marks up to this slot are cleared
+	idle    bool         // the keeper's: nothing was marked at the last ring
+}
+
+var bell = func() *theBell {
+	b := new(theBell)
+	b.armed.Store(noSlot)
+	return b
+}()
+
+// slotOf returns the number of the slot at whose end the deadline is past.
+func slotOf(deadline int64) int64 { return (deadline + slotLen - 1) >> slotBits }
+
+func (b *theBell) ready() bool {
+	if b.opened.Load() {
+		return true
+	}
+	if !b.opening.TryLock() {
+		return false // the first few sleepers need not wait for each other
+	}
+	defer b.opening.Unlock()
+	if b.opened.Load() {
+		return true
+	}
+	ok := b.open()
+	b.opened.Store(ok)
+	return ok
+}
+
+func (b *theBell) word(slot int64) *atomic.Uint64 {
+	return &b.marks[slot%slots/64]
+}
+
+// mark has the bell ring at the end of the slot.
+func (b *theBell) mark(now, slot int64) {
+	if w, bit := b.word(slot), uint64(1)<<(slot%64); w.Load()&bit == 0 {
+		w.Or(bit)
+	}
+	b.arm(slot)
+	if !b.keeper.Load() && b.keeper.CompareAndSwap(false, true) {
+		b.past, b.idle = now>>slotBits, false
+		go b.keep()
+	}
+}
+
+// arm sets the timer to the slot unless it is set to an earlier one.
+//
+// Two sleepers may claim one after the other and reach the kernel in the
+// other order. Whoever has set the timer looks again whether it set it to
+// what is claimed.
+func (b *theBell) arm(slot int64) {
+	for {
+		claimed := b.armed.Load()
+		if slot >= claimed {
+			return
+		}
+		if b.armed.CompareAndSwap(claimed, slot) {
+			b.setTo(slot)
+			return
+		}
+	}
+}
+
+func (b *theBell) setTo(slot int64) {
+	for slot != noSlot {
+		b.set(slot<<slotBits + after)
+		claimed := b.armed.Load()
+		if claimed == slot {
+			return
+		}
+		slot = claimed
+	}
+}
+
+// keep rings until nothing has been marked for a while.
+func (b *theBell) keep() {
+	for {
+		_ = b.conn.Read(b.ring)
+		b.keeper.Store(false)
+		// A sleeper may have marked after the last look and before this.
+		if b.armed.Load() == noSlot || !b.keeper.CompareAndSwap(false, true) {
+			return
+		}
+	}
+}
+
+// ring sets the timer to the next marked slot, and reports whether the keeper
+// may go.
+func (b *theBell) ring(uintptr) bool {
+	now := clock.Now()
+	slot := b.armed.Load()
+	if slot != noSlot && now < slot<<slotBits {
+		b.setTo(slot) // rung for a slot that was claimed no longer
+		return false
+	}
+	counters.bellRings.Add(1)
+	b.armed.Store(noSlot)
+	current := now >> slotBits
+	b.clear(current)
+	next := b.next(current)
+	if next == noSlot {
+		if b.idle {
+			return true
+		}
+		b.idle = true
+		b.arm(current + linger>>slotBits)
+		return false
+	}
+	b.idle = false
+	b.arm(next)
+	return false
+}
+
+// clear takes away the marks of all slots up to and with current.
+func (b *theBell) clear(current int64) {
+	first := max(b.past+1, current-slots+1)
+	for slot := first; slot <= current; {
+		n := min(64-slot%64, current-slot+1)
+		mask := ^uint64(0) >> (64 - n) << (slot % 64)
+		if w := b.word(slot); w.Load()&mask != 0 {
+			w.And(^mask)
+		}
+		slot += n
+	}
+	b.past = current
+}
+
+// next returns the first marked slot after current, or noSlot.
+func (b *theBell) next(current int64) int64 {
+	return b.first(current+1, current+slots-1)
+}
+
+// first returns the first marked slot from low to high, or noSlot.
+func (b *theBell) first(low, high int64) int64 {
+	for slot := low; slot <= high; slot += 64 - slot%64 {
+		if word := b.word(slot).Load() >> (slot % 64); word != 0 {
+			if slot += int64(bits.TrailingZeros64(word)); slot <= high {
+				return slot
+			}
+			return noSlot
+		}
+	}
+	return noSlot
+}

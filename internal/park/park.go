@@ -1,0 +1,158 @@
+// Package park puts goroutines to sleep until a deadline on [clock], without
+// holding a thread, and wakes them within the floor of the host.
+//
+// The runtime's own timers do the parking and the waking. What they lack is
+// an end to an idle program's epoll_wait(2) that is finer than a millisecond;
+// on Linux a timerfd on the runtime's poller supplies it, in two forms: an
+// alarm serves one sleeper, the bell serves a crowd. Where no timerfd can be
+// had, the runtime's timers do the work alone.
+//
+// No function here may be called in a testing/synctest bubble.
+package park
+
+import (
+	"math/bits"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/precisewait/wait/internal/clock"
+	"github.com/precisewait/wait/internal/pause"
+)
+
+const (
+	// horizon is how far ahead a deadline may lie for a kernel timer to be set
+	// to it. A sleeper with a later deadline goes by a runtime timer until it
+	// is half of that away.
+	horizon = int64(400 * time.Millisecond)
+
+	// tooShort is a rest not worth parking for: less than a park costs.
+	tooShort = int64(time.Microsecond)
+)
+
+// Until parks the calling goroutine until deadline and returns the reading of
+// the clock that showed it to be past. now is the caller's own last reading.
+func Until(now, deadline int64) int64 {
+	if now >= deadline {
+		return now
+	}
+	counters.parked.Add(1)
+	defer unpark()
+	for now < deadline {
+		rest := deadline - now
+		switch {
+		case rest > horizon:
+			time.Sleep(time.Duration(rest - horizon/2))
+		case rest < tooShort:
+			pause.Core()
+		default:
+			wake(now, deadline)
+		}
+		now = clock.Now()
+	}
+	return now
+}
+
+// Range parks the calling goroutine until some time in [soft, hard], the one
+// that costs the program the fewest wake-ups, or until done is closed. It
+// returns its last reading of the clock and whether it was not done that
+// ended it; then it is not before soft.
+func Range(now, soft, hard int64, done <-chan struct{}) (last int64, reached bool) {
+	if soft-now > horizon {
+		if now, reached = UntilDone(now, soft-horizon/2, done); !reached {
+			return now, false
+		}
+	}
+	return UntilDone(now, share(now, soft, max(soft, min(hard, now+horizon))), done)
+}
+
+// UntilDone is [Until], but returns early once done is closed. It returns its
+// last reading of the clock and whether the deadline was reached.
+func UntilDone(now, deadline int64, done <-chan struct{}) (last int64, reached bool) {
+	if done == nil {
+		return Until(now, deadline), true
+	}
+	counters.parked.Add(1)
+	defer unpark()
+	t := timers.Get().(*time.Timer)
+	defer timers.Put(t)
+	for now < deadline {
+		rest := deadline - now
+		if rest > horizon {
+			rest -= horizon / 2
+		} else {
+			mark(now, deadline)
+		}
+		t.Reset(time.Duration(rest))
+		select {
+		case <-t.C:
+		case <-done:
+			if !t.Stop() {
+				select { // with GODEBUG=asynctimerchan=1 a value may be left
+				case <-t.C:
+				default:
+				}
+			}
+			return clock.Now(), false
+		}
+		now = clock.Now()
+	}
+	return now, true
+}
+
+var timers = sync.Pool{New: func() any {
+	t := time.NewTimer(time.Hour)
+	t.Stop()
+	return t
+}}
+
+func unpark() {
+	counters.parked.Add(-1)
+	counters.served.Add(1)
+}
+
+// roundest is the time in [soft, hard] that is a multiple of the highest
+// power of two: sleepers who cannot see each other still agree on it.
+func roundest(soft, hard int64) int64 {
+	if soft >= hard {
+		return soft
+	}
+	differ := bits.Len64(uint64(soft-1) ^ uint64(hard))
+	return hard &^ (1<<(differ-1) - 1)
+}
+
+// Counts is what the engine has done since the program started.
+type Counts struct {
+	Parked       int64  // goroutines asleep now
+	Alarms       int64  // alarms open
+	Served       uint64 // sleeps that ended
+	AlarmRings   uint64 // wake-ups by an alarm's kernel timer
+	BellRings    uint64 // wake-ups by the bell's kernel timer
+	Shared       uint64 // SleepRange waits that joined a wake-up already set
+	Failures     uint64 // descriptors that the kernel refused
+	RuntimeTimer bool   // whether runtime timers do the work alone
+}
+
+var counters struct {
+	parked     atomic.Int64
+	alarms     atomic.Int64
+	served     atomic.Uint64
+	alarmRings atomic.Uint64
+	bellRings  atomic.Uint64
+	shared     atomic.Uint64
+	failures   atomic.Uint64
+}
+
+// ReadCounts returns the counts so far.
+func ReadCounts() Counts {
+	return Counts{
+		Parked:       counters.parked.Load(),
+		Alarms:       counters.alarms.Load(),
+		Served:       counters.served.Load(),
+		AlarmRings:   counters.alarmRings.Load(),
+		BellRings:    counters.bellRings.Load(),
+		Shared:       counters.shared.Load(),
+		Failures:     counters.failures.Load(),
+		RuntimeTimer: runtimeTimerAlone(),
+	}
+}

@@ -1,0 +1,46 @@
+package park
+
+import (
+	"time"
+
+	"github.com/precisewait/wait/internal/clock"
+)
+
+// wake parks until the deadline, less than horizon away, or a little before.
+func wake(now, deadline int64) {
+	if a, i := takeAlarm(); a != nil {
+		a.wait(deadline)
+		dropAlarm(i)
+		return
+	}
+	mark(now, deadline)
+	time.Sleep(time.Duration(deadline - clock.Now()))
+}
+
+// mark has the program's epoll_wait end just after the deadline, for a
+// sleeper on a runtime timer.
+func mark(now, deadline int64) {
+	if bell.ready() {
+		bell.mark(now, slotOf(deadline))
+	}
+}
+
+// share returns a time in [soft, hard] at which the program wakes up anyway,
+// or else the last that others may join.
+func share(now, soft, hard int64) int64 {
+	if !bell.ready() {
+		return roundest(soft, hard)
+	}
+	low, high := slotOf(soft), hard>>slotBits
+	if low > high {
+		return soft
+	}
+	if slot := bell.first(low, high); slot != noSlot {
+		counters.shared.Add(1)
+		return slot << slotBits
+	}
+	bell.mark(now, high)
+	return high << slotBits
+}
+
+func runtimeTimerAlone() bool { return retryAt.Load() > clock.Now() }

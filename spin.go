@@ -1,0 +1,117 @@
+package wait
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"github.com/precisewait/wait/internal/clock"
+	"github.com/precisewait/wait/internal/pause"
+)
+
+const (
+	// exactly is the rest of a spin in which the clock is read without a
+	// pause in between. It is longer than the longest pause.
+	exactly = int64(300 * time.Nanosecond)
+
+	// turn is how long a spin keeps the only P from other goroutines.
+	turn = int64(20 * time.Microsecond)
+)
+
+// Spin keeps the calling goroutine busy for at least d, reading the clock all
+// the time. It is late by about one reading of the clock, tens of
+// nanoseconds, unless the kernel or the runtime takes the processor away, and
+// burns a CPU meanwhile. With a single P (GOMAXPROCS is 1) it lets other
+// goroutines run every 20 us or so, which may make it late by as long as
+// they run. A d of zero or less returns at once.
+func Spin(d time.Duration) { within(d, spin) }
+
+// SpinUntil is [Spin] until t. A t in the past returns at once.
+func SpinUntil(t time.Time) { until(t, spin) }
+
+func spin(now, deadline int64) {
+	counts.spin.Add(1)
+	spinUntil(now, deadline, nil)
+}
+
+// spinUntil spins until the deadline, or until done is closed. It returns its
+// last reading of the clock and whether the deadline was reached.
+func spinUntil(now, deadline int64, done <-chan struct{}) (last int64, reached bool) {
+	start := now
+	y := newYielder(now, deadline-now)
+	for now < deadline {
+		if deadline-now > exactly {
+			if isDone(done) {
+				break
+			}
+			y.yield(now)
+			pause.Core()
+		}
+		now = clock.Now()
+	}
+	counts.spun.Add(now - start)
+	return now, now >= deadline
+}
+
+func isDone(done <-chan struct{}) bool {
+	if done == nil {
+		return false
+	}
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+// A yielder lets other goroutines run now and then during a spin on the only
+// P, which they could otherwise have only once in 10 ms, by preemption.
+type yielder struct{ next int64 }
+
+// newYielder returns a yielder for a spin that takes about the given time.
+func newYielder(now, length int64) yielder {
+	if length > turn && runtime.GOMAXPROCS(0) == 1 {
+		return yielder{now + turn}
+	}
+	return yielder{clock.Never}
+}
+
+func (y *yielder) yield(now int64) {
+	if now >= y.next {
+		runtime.Gosched()
+		y.next = now + turn
+	}
+}
+
+// spinBudget bounds what Hybrid may spin: half the Ps at once, at least one.
+var spinBudget struct {
+	spinning atomic.Int64
+	refused  atomic.Bool  // since the last spin ended
+	closed   atomic.Int64 // no spin begins before this time
+}
+
+// takeSpin asks for a share of the budget. The caller gives it back with
+// giveSpin, also when the answer is false.
+func takeSpin(now int64) bool {
+	b := &spinBudget
+	if n := b.spinning.Add(1); n > max(1, int64(runtime.GOMAXPROCS(0)/2)) || now < b.closed.Load() {
+		b.spinning.Add(-1)
+		b.refused.Store(true)
+		counts.overBudget.Add(1)
+		return false
+	}
+	return true
+}
+
+// giveSpin gives back a share that was taken at start. If others were
+// refused meanwhile, the budget stays closed for as long as the spin took, so
+// that a crowd spins half of the time at most and the rest of the program
+// gets its turn.
+func giveSpin(start, now int64) {
+	b := &spinBudget
+	if b.refused.Load() && b.refused.Swap(false) {
+		b.closed.Store(now + now - start)
+	}
+	b.spinning.Add(-1)
+}

@@ -1,0 +1,75 @@
+package wait
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/precisewait/wait/internal/park"
+)
+
+// Stats is what the package has done since the program started. The counts
+// are read one after the other, so they may be off against each other by the
+// waits that end meanwhile.
+type Stats struct {
+	// Waits begun, by the way they were done. Those of [For] and [Until]
+	// count as what they picked, the sleeps between polls as SleepRange.
+	Sleeps, SleepRanges, Spins, Hybrids uint64
+
+	Polls      uint64        // calls of the ReadPollTimeout family
+	Spun       time.Duration // total time spun
+	OverBudget uint64        // spins that Hybrid left out because too many others were spinning
+
+	Parked       int64        // goroutines asleep now
+	AlarmsOpen   int64        // kernel timers that serve one sleeper at a time
+	AlarmRings   uint64       // wake-ups by those
+	BellRings    uint64       // wake-ups by the kernel timer that serves the crowd
+	Shared       uint64       // sleeps that joined a wake-up that was set already
+	PerWakeup    float64      // sleeps served per wake-up by a kernel timer
+	Wakeup       string       // what ends a sleep now: WakeupTimerfd or WakeupRuntime
+	Refused      uint64       // file descriptors that the kernel refused
+	FloorByClass []FloorClass // the lateness of sleeps, by their length
+}
+
+// What ends a sleep, in [Stats] and [Floor].
+const (
+	WakeupTimerfd = "timerfd"       // a kernel timer on the runtime's poller
+	WakeupRuntime = "runtime timer" // the runtime's timers alone
+)
+
+var counts struct {
+	sleep, sleepRange, spin, hybrid, poll, overBudget atomic.Uint64
+	spun                                              atomic.Int64
+}
+
+// ReadStats returns the counts so far. It never blocks.
+func ReadStats() Stats {
+	engine := park.ReadCounts()
+	s := Stats{
+		Sleeps:       counts.sleep.Load(),
+		SleepRanges:  counts.sleepRange.Load(),
+		Spins:        counts.spin.Load(),
+		Hybrids:      counts.hybrid.Load(),
+		Polls:        counts.poll.Load(),
+		Spun:         time.Duration(counts.spun.Load()),
+		OverBudget:   counts.overBudget.Load(),
+		Parked:       engine.Parked,
+		AlarmsOpen:   engine.Alarms,
+		AlarmRings:   engine.AlarmRings,
+		BellRings:    engine.BellRings,
+		Shared:       engine.Shared,
+		Refused:      engine.Failures,
+		Wakeup:       wakeup(engine),
+		FloorByClass: currentClasses(),
+	}
+	if rings := s.AlarmRings + s.BellRings; rings > 0 {
+		s.PerWakeup = float64(engine.Served) / float64(rings)
+	}
+	return s
+}
+
+func wakeup(engine park.Counts) string {
+	if engine.RuntimeTimer {
+		return WakeupRuntime
+	}
+	return WakeupTimerfd
+}

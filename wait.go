@@ -1,0 +1,168 @@
+// Package wait waits precisely: never early, and as little late as the caller
+// is willing to pay for.
+//
+// A wait has three honest costs. It is late, it burns CPU, or it takes a
+// processor away from others. Nobody can have none of the three; each
+// function here gives up one:
+//
+//   - [Sleep] is late by about the floor of the host, and costs next to no
+//     CPU, for any number of goroutines.
+//   - [SleepRange] ends anywhere in a window, so that sleepers share wake-ups.
+//   - [Hybrid] sleeps, then spins for about the floor; it is late by about
+//     one reading of the clock, mostly.
+//   - [Spin] burns a CPU and is late by about one reading of the clock.
+//   - [For] picks the cheapest of them that is at most a quarter late.
+//
+// The floor is how late a sleep of a given length ends on this host. The
+// package learns it from every wait; [Calibrate] measures it on purpose,
+// [CurrentFloor] tells it.
+//
+// [ReadPollTimeout] and its relatives poll a register or any other condition
+// until it holds or a time is over, with the rules of the kernel's
+// include/linux/iopoll.h.
+//
+// # Contract
+//
+// No wait returns early: on return the monotonic clock is at or past the
+// deadline, whatever signals, preemption or timers do. The deadline is
+// computed once, at the call; one too far away to compute is the latest that
+// can be, 292 years on. A wait of zero or less, or until a time in the past,
+// returns at once.
+//
+// A [time.Time] without a monotonic reading is turned into a duration once,
+// at the call, so that a later step of the wall clock changes nothing.
+//
+// Waits allocate nothing in the steady state and may be called from any
+// number of goroutines. Nothing runs at import. The first waits open at most
+// nine file descriptors (timerfds, on Linux), which are kept; where the
+// kernel refuses them, the runtime's timers do the work alone, and
+// [ReadStats] says so.
+//
+// In a testing/synctest bubble every wait uses the bubble's fake time.
+package wait
+
+import (
+	"context"
+	"time"
+
+	"github.com/precisewait/wait/internal/clock"
+	"github.com/precisewait/wait/internal/park"
+)
+
+// Sleep pauses the calling goroutine for at least d. It is late by about the
+// floor of the host and holds no thread while it waits. A d of zero or less
+// returns at once.
+//
+// It takes the place of [time.Sleep], which in an idle program is up to a
+// millisecond late.
+func Sleep(d time.Duration) { within(d, sleep) }
+
+// SleepUntil is [Sleep] until t. A t in the past returns at once.
+func SleepUntil(t time.Time) { until(t, sleep) }
+
+// SleepContext is [Sleep], but returns ctx.Err() as soon as ctx is done. It
+// returns nil if it slept for d, and ctx.Err() at once, whatever d is, if ctx
+// was done before.
+func SleepContext(ctx context.Context, d time.Duration) error {
+	return withinContext(ctx, d, func(now, deadline int64, done <-chan struct{}) bool {
+		counts.sleep.Add(1)
+		_, reached := park.UntilDone(now, deadline, done)
+		return reached
+	})
+}
+
+// SleepRange pauses the calling goroutine for at least min and ends at a time
+// between min and max at which the program wakes up anyway, or else at max,
+// so that others may join it. As for the kernel's usleep_range, min is the
+// soft and max the hard expiry: it ends at max in the worst case, plus about
+// the floor. A wider range costs less; one narrower than 16 us shares
+// nothing. A max below min counts as min. A min of zero or less returns at
+// once.
+func SleepRange(min, max time.Duration) {
+	within(min, func(now, soft int64) {
+		counts.sleepRange.Add(1)
+		park.Range(now, soft, clock.After(now, max), nil)
+	})
+}
+
+// For waits for d by the cheapest way that ends at most a quarter of d late,
+// by the floor known so far: [Sleep] where d is well above the floor,
+// [Hybrid] where it is somewhat above, [Spin] where it is below. A d of zero
+// or less returns at once.
+func For(d time.Duration) { within(d, cheapest) }
+
+// Until is [For] until t. A t in the past returns at once.
+func Until(t time.Time) { until(t, cheapest) }
+
+func sleep(now, deadline int64) {
+	counts.sleep.Add(1)
+	classOf(deadline - now).learn(park.Until(now, deadline) - deadline)
+}
+
+func cheapest(now, deadline int64) {
+	switch classOf(deadline - now).advise(deadline - now) {
+	case MethodSpin:
+		spin(now, deadline)
+	case MethodHybrid:
+		hybrid(now, deadline)
+	default:
+		sleep(now, deadline)
+	}
+}
+
+// within waits for d by the given way, in a synctest bubble by time.Sleep.
+func within(d time.Duration, way func(now, deadline int64)) {
+	if d <= 0 {
+		return
+	}
+	now := clock.Now()
+	if clock.Fake(now) {
+		time.Sleep(d)
+		return
+	}
+	way(now, clock.After(now, d))
+}
+
+// until waits until t by the given way, in a synctest bubble by time.Sleep.
+func until(t time.Time, way func(now, deadline int64)) {
+	now := clock.Now()
+	if clock.Fake(now) {
+		time.Sleep(time.Until(t))
+		return
+	}
+	if deadline := clock.At(t); deadline > now {
+		way(now, deadline)
+	}
+}
+
+// withinContext waits for d by the given way, which reports whether it
+// reached the deadline before done was closed.
+func withinContext(ctx context.Context, d time.Duration, way func(now, deadline int64, done <-chan struct{}) bool) error {
+	if ctx == nil {
+		panic("wait: nil Context")
+	}
+	if err := ctx.Err(); err != nil || d <= 0 {
+		return err
+	}
+	now := clock.Now()
+	if clock.Fake(now) {
+		return fakeSleep(ctx, d)
+	}
+	if !way(now, clock.After(now, d), ctx.Done()) {
+		return ctx.Err()
+	}
+	return nil
+}
+
+// fakeSleep is SleepContext in a synctest bubble. Its timer is made and left
+// in the bubble: a channel from one may not be used outside of it.
+func fakeSleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
