@@ -51,7 +51,12 @@ func hybridUntil(now, deadline int64, done <-chan struct{}) (reached bool) {
 		_, reached = park.UntilDone(now, deadline, done)
 		return reached
 	}
-	last, reached := spinUntil(now, deadline, done)
+	// The share is given back, and the code for it brought into the cache,
+	// just before the deadline instead of after it.
+	last, reached := spinUntil(now, deadline-exactly, done)
 	giveSpin(now, last)
+	if reached {
+		spinOut(last, deadline)
+	}
 	return reached
 }

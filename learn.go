@@ -16,8 +16,9 @@ const (
 	// enough is how many sleeps it takes to believe them more than the guess.
 	enough = 8
 
-	// marginQuantile is the share of sleeps that Hybrid's margin covers.
-	marginQuantile = 0.98
+	// spare is how much longer Hybrid's margin is than the 99th percentile of
+	// the window, which the next sleeps may exceed.
+	spare = int64(5 * time.Microsecond)
 
 	// probePeriod is how many waits in a row Hybrid spins from the start
 	// before it sleeps once to see whether the floor is still what it was.
@@ -26,10 +27,9 @@ const (
 
 // The guess at the floor before anything is known: an idle Linux host's.
 const (
-	guessP50    = 60 * time.Microsecond
-	guessP90    = 80 * time.Microsecond
-	guessP99    = 100 * time.Microsecond
-	guessMargin = guessP99
+	guessP50 = 60 * time.Microsecond
+	guessP90 = 80 * time.Microsecond
+	guessP99 = 100 * time.Microsecond
 )
 
 // A class learns the lateness of sleeps of about one length. Lateness grows
@@ -38,9 +38,12 @@ type class struct {
 	upTo time.Duration
 
 	// What others read, without a lock.
-	p50, p90, p99, late98 atomic.Int64
-	samples               atomic.Int64
-	spunWhole             atomic.Int64 // waits since the last probe
+	p50, p90, p99 atomic.Int64
+	samples       atomic.Int64
+	spunWhole     atomic.Int64 // waits since the last probe
+
+	// noted is the lateness of the last sleep and 1, or 0 once it was learned.
+	noted atomic.Int64
 
 	mu       sync.Mutex
 	recent   [window]int64 // in order of arrival, a ring
@@ -68,6 +71,19 @@ func classOf(ns int64) *class {
 		}
 	}
 	panic("unreachable: the last class has no end")
+}
+
+// note leaves a sleep's lateness to be learned by settle, when the next wait
+// begins. Learning takes a third of a microsecond, which a sleeper that has
+// just woken up does not have, and one that is about to sleep does.
+func (c *class) note(late int64) { c.noted.Store(late + 1) }
+
+func (c *class) settle() {
+	if c.noted.Load() != 0 {
+		if late := c.noted.Swap(0); late != 0 {
+			c.learn(late - 1)
+		}
+	}
 }
 
 // learn takes notice of a sleep's lateness.
@@ -118,7 +134,6 @@ func (c *class) publish() {
 	c.p50.Store(c.quantile(0.5))
 	c.p90.Store(c.quantile(0.9))
 	c.p99.Store(c.quantile(0.99))
-	c.late98.Store(c.quantile(marginQuantile))
 }
 
 // quantile returns the lateness that the share q of the window does not
@@ -183,9 +198,9 @@ func (c *class) advise(ns int64) Method {
 // margin returns how long before its deadline Hybrid has to end its sleep.
 func (c *class) margin() int64 {
 	if c.known() {
-		return c.late98.Load()
+		return c.p99.Load() + spare
 	}
-	return int64(guessMargin)
+	return int64(guessP99)
 }
 
 // plan returns how long Hybrid is to sleep in a wait of ns, and whether that

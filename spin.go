@@ -39,18 +39,25 @@ func spin(now, deadline int64) {
 func spinUntil(now, deadline int64, done <-chan struct{}) (last int64, reached bool) {
 	start := now
 	y := newYielder(now, deadline-now)
-	for now < deadline {
-		if deadline-now > exactly {
-			if isDone(done) {
-				break
-			}
-			y.yield(now)
-			pause.Core()
+	for deadline-now > exactly {
+		if isDone(done) {
+			counts.spun.Add(now - start)
+			return now, false
 		}
+		y.yield(now)
+		pause.Core()
 		now = clock.Now()
 	}
-	counts.spun.Add(now - start)
-	return now, now >= deadline
+	counts.spun.Add(max(now, deadline) - start)
+	return spinOut(now, deadline), true
+}
+
+// spinOut is the end of a spin, of which nothing may be missed.
+func spinOut(now, deadline int64) int64 {
+	for now < deadline {
+		now = clock.Now()
+	}
+	return now
 }
 
 func isDone(done <-chan struct{}) bool {

@@ -96,7 +96,9 @@ func Until(t time.Time) { until(t, cheapest) }
 
 func sleep(now, deadline int64) {
 	counts.sleep.Add(1)
-	classOf(deadline - now).learn(park.Until(now, deadline) - deadline)
+	class := classOf(deadline - now)
+	class.settle()
+	class.note(park.Until(now, deadline) - deadline)
 }
 
 func cheapest(now, deadline int64) {

@@ -3,23 +3,32 @@ package park
 import (
 	"math/bits"
 	"sync/atomic"
+	"time"
 
 	"github.com/precisewait/wait/internal/clock"
+	"github.com/precisewait/wait/internal/pause"
 )
 
 // maxAlarms is how many sleepers are served by an alarm of their own; one
 // more goes to the bell.
 const maxAlarms = 8
 
-// An alarm wakes one sleeper at a time, by a kernel timer and a runtime timer
-// set to the same instant, whichever comes first. In an idle program the
-// kernel's does, to the microsecond. When every P is busy the poller is
-// looked at only every 10 ms, but runtime timers at every scheduling step.
+// An alarm wakes one sleeper at a time, by a kernel timer and a runtime timer,
+// whichever comes first. In an idle program the kernel's does, to the
+// microsecond. When every P is busy the poller is looked at only every 10 ms,
+// but runtime timers at every scheduling step.
+//
+// A wake-up takes time: even the quickest comes some 10 us after the kernel's
+// timer has expired. So that timer is set to expire earlier than the deadline
+// by about what the quickest wake-ups take, the lead; the few sleepers that
+// run before their deadline after all spin for the rest. The runtime's timer,
+// which wakes without delay, is set to the deadline itself.
 type alarm struct {
 	timer
-	deadline int64
-	armed    bool
-	look     func(uintptr) bool // a.due, made once so that a wait allocates nothing
+	expiry int64 // of the kernel's timer
+	ran    int64 // when the sleeper first ran after the expiry
+	armed  bool
+	look   func(uintptr) bool // a.due, made once so that a wait allocates nothing
 }
 
 var alarms struct {
@@ -54,15 +63,21 @@ func takeAlarm() (*alarm, int) {
 func dropAlarm(i int) { alarms.held.And(^uint32(1 << i)) }
 
 // wait parks until the deadline, or a little before it.
-func (a *alarm) wait(deadline int64) {
-	a.deadline, a.armed = deadline, false
-	// The read deadline is the runtime timer. It comes first, because Read
+func (a *alarm) wait(now, deadline int64) {
+	rest := deadline - now
+	a.expiry, a.armed = deadline-leadOf(rest), false
+	// The read deadline is the runtime's timer. It comes first, because Read
 	// fails at once if an earlier wait's is still there.
 	if a.file.SetReadDeadline(clock.Time(deadline)) != nil {
 		return
 	}
-	if a.conn.Read(a.look) == nil {
-		counters.alarmRings.Add(1)
+	if a.conn.Read(a.look) != nil {
+		return
+	}
+	counters.alarmRings.Add(1)
+	learnLead(rest, a.ran-a.expiry)
+	for clock.Now() < deadline {
+		pause.Core()
 	}
 }
 
@@ -70,12 +85,40 @@ func (a *alarm) wait(deadline int64) {
 // returns true. The timer is armed here, after Read has reset the poller, so
 // that its expiry cannot be taken for that of an earlier wait.
 func (a *alarm) due(uintptr) bool {
-	if clock.Now() >= a.deadline {
-		return true
+	if a.armed {
+		a.ran = clock.Now()
+		return a.ran >= a.expiry
 	}
-	if !a.armed {
-		a.armed = true
-		a.set(a.deadline)
-	}
+	a.armed = true
+	a.set(a.expiry)
 	return false
+}
+
+// maxLead bounds the lead, and with it how long a sleeper may spin.
+const maxLead = int64(50 * time.Microsecond)
+
+// leads are the leads of sleeps by the binary logarithm of their length: the
+// longer the sleep, the slower the wake-up.
+var leads [64]atomic.Int64
+
+// leadOf returns how long before its deadline the kernel's timer of a sleep
+// of the given length is to expire. A sleep that is hardly longer than a
+// wake-up still sleeps for half of its time.
+func leadOf(length int64) int64 {
+	return min(leads[bits.Len64(uint64(length))].Load(), length/2)
+}
+
+// learnLead takes notice of how long after the expiry a sleeper of the given
+// length ran. The lead goes down quickly and up slowly, so it stays near the
+// quickest wake-ups, and no single slow one moves it by more than 1 us. Of two
+// sleepers that learn at once one may be lost.
+func learnLead(length, took int64) {
+	l := &leads[bits.Len64(uint64(length))]
+	lead := l.Load()
+	if took < lead {
+		lead -= (lead - took) / 2
+	} else {
+		lead += min((took-lead)/32, 1000)
+	}
+	l.Store(min(lead, maxLead))
 }

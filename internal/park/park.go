@@ -53,29 +53,37 @@ func Until(now, deadline int64) int64 {
 	return now
 }
 
-// Range parks the calling goroutine until some time in [soft, hard], the one
-// that costs the program the fewest wake-ups, or until done is closed. It
-// returns its last reading of the clock and whether it was not done that
-// ended it; then it is not before soft.
-func Range(now, soft, hard int64, done <-chan struct{}) (last int64, reached bool) {
-	if soft-now > horizon {
-		if now, reached = UntilDone(now, soft-horizon/2, done); !reached {
-			return now, false
-		}
-	}
-	return UntilDone(now, share(now, soft, max(soft, min(hard, now+horizon))), done)
-}
-
 // UntilDone is [Until], but returns early once done is closed. It returns its
 // last reading of the clock and whether the deadline was reached.
 func UntilDone(now, deadline int64, done <-chan struct{}) (last int64, reached bool) {
 	if done == nil {
 		return Until(now, deadline), true
 	}
+	return inCrowd(now, deadline, done)
+}
+
+// Range parks the calling goroutine until some time in [soft, hard], the one
+// that costs the program the fewest wake-ups, or until done is closed. It
+// returns its last reading of the clock and whether it was not done that
+// ended it; then it is not before soft.
+func Range(now, soft, hard int64, done <-chan struct{}) (last int64, reached bool) {
+	if soft-now > horizon {
+		if now, reached = inCrowd(now, soft-horizon/2, done); !reached {
+			return now, false
+		}
+	}
+	target, shared := share(now, soft, min(hard, now+horizon))
+	if !shared {
+		return UntilDone(now, soft, done)
+	}
+	return inCrowd(now, target, done)
+}
+
+// inCrowd parks the calling goroutine on a runtime timer, beside the marks of
+// the others, until the deadline or until done, unless it is nil, is closed.
+func inCrowd(now, deadline int64, done <-chan struct{}) (last int64, reached bool) {
 	counters.parked.Add(1)
 	defer unpark()
-	t := timers.Get().(*time.Timer)
-	defer timers.Put(t)
 	for now < deadline {
 		rest := deadline - now
 		if rest > horizon {
@@ -83,21 +91,33 @@ func UntilDone(now, deadline int64, done <-chan struct{}) (last int64, reached b
 		} else {
 			mark(now, deadline)
 		}
-		t.Reset(time.Duration(rest))
-		select {
-		case <-t.C:
-		case <-done:
-			if !t.Stop() {
-				select { // with GODEBUG=asynctimerchan=1 a value may be left
-				case <-t.C:
-				default:
-				}
-			}
+		if done == nil {
+			time.Sleep(time.Duration(rest))
+		} else if !sleepOrDone(time.Duration(rest), done) {
 			return clock.Now(), false
 		}
 		now = clock.Now()
 	}
 	return now, true
+}
+
+// sleepOrDone sleeps for d and reports whether it did so to the end.
+func sleepOrDone(d time.Duration, done <-chan struct{}) bool {
+	t := timers.Get().(*time.Timer)
+	defer timers.Put(t)
+	t.Reset(d)
+	select {
+	case <-t.C:
+		return true
+	case <-done:
+		if !t.Stop() {
+			select { // with GODEBUG=asynctimerchan=1 a value may be left
+			case <-t.C:
+			default:
+			}
+		}
+		return false
+	}
 }
 
 var timers = sync.Pool{New: func() any {
@@ -111,14 +131,15 @@ func unpark() {
 	counters.served.Add(1)
 }
 
-// roundest is the time in [soft, hard] that is a multiple of the highest
-// power of two: sleepers who cannot see each other still agree on it.
-func roundest(soft, hard int64) int64 {
+// roundest returns the time in [soft, hard] that is a multiple of the highest
+// power of two: sleepers who cannot see each other still agree on it. It is
+// false if the two are not in order.
+func roundest(soft, hard int64) (int64, bool) {
 	if soft >= hard {
-		return soft
+		return soft, soft == hard
 	}
 	differ := bits.Len64(uint64(soft-1) ^ uint64(hard))
-	return hard &^ (1<<(differ-1) - 1)
+	return hard &^ (1<<(differ-1) - 1), true
 }
 
 // Counts is what the engine has done since the program started.

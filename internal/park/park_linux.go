@@ -9,7 +9,7 @@ import (
 // wake parks until the deadline, less than horizon away, or a little before.
 func wake(now, deadline int64) {
 	if a, i := takeAlarm(); a != nil {
-		a.wait(deadline)
+		a.wait(now, deadline)
 		dropAlarm(i)
 		return
 	}
@@ -26,21 +26,20 @@ func mark(now, deadline int64) {
 }
 
 // share returns a time in [soft, hard] at which the program wakes up anyway,
-// or else the last that others may join.
-func share(now, soft, hard int64) int64 {
+// or else the last that others may join; and false if there is none.
+func share(now, soft, hard int64) (target int64, ok bool) {
 	if !bell.ready() {
 		return roundest(soft, hard)
 	}
 	low, high := slotOf(soft), hard>>slotBits
 	if low > high {
-		return soft
+		return 0, false
 	}
 	if slot := bell.first(low, high); slot != noSlot {
 		counters.shared.Add(1)
-		return slot << slotBits
+		return slot << slotBits, true
 	}
-	bell.mark(now, high)
-	return high << slotBits
+	return high << slotBits, true
 }
 
 func runtimeTimerAlone() bool { return retryAt.Load() > clock.Now() }
