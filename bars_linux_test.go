@@ -281,7 +281,7 @@ func voluntarySwitches() int64 {
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
 		panic(err)
 	}
-	return r.Nvcsw
+	return int64(r.Nvcsw)
 }
 
 func BenchmarkBarHybridIdle(b *testing.B) {

@@ -77,8 +77,8 @@ type measurement struct {
 const (
 	// tickBudget and classBudget are what looking for a tick and for the
 	// lateness of the classes may take.
-	tickBudget  = int64(100 * time.Millisecond)
-	classBudget = int64(190 * time.Millisecond)
+	tickBudget  = int64(150 * time.Millisecond)
+	classBudget = int64(240 * time.Millisecond)
 
 	// shortestTick is half of the period of a kernel with HZ=1000. Sleeps that
 	// end faster than that wait for no tick.
@@ -194,18 +194,19 @@ func gridLateness(tick int64) []int64 {
 // far as there is time for it.
 func (h host) lateness(ctx context.Context) (late [len(classes)][]int64, err error) {
 	begin := h.now()
-	for i := range late[:len(late)-1] {
-		request := int64(classes[i].upTo)
-		n := 30
-		switch {
-		case request > int64(10*time.Millisecond):
-			n = 2
-		case request > int64(3*time.Millisecond):
-			n = enough
-		case request > int64(300*time.Microsecond):
-			n = 12
-		}
-		for range n {
+	for i, c := range [...]struct {
+		request time.Duration
+		n       int
+	}{
+		{30 * time.Microsecond, 30},
+		{100 * time.Microsecond, 30},
+		{300 * time.Microsecond, 30},
+		{time.Millisecond, 16},
+		{2 * time.Millisecond, 10},
+		{6 * time.Millisecond, enough},
+		{12 * time.Millisecond, enough},
+	} {
+		for range c.n {
 			if err := ctx.Err(); err != nil {
 				return late, err
 			}
@@ -213,7 +214,8 @@ func (h host) lateness(ctx context.Context) (late [len(classes)][]int64, err err
 			if now-begin > classBudget {
 				return late, nil
 			}
-			late[i] = append(late[i], h.sleep(now, now+request)-now-request)
+			deadline := now + int64(c.request)
+			late[i] = append(late[i], h.sleep(now, deadline)-deadline)
 		}
 	}
 	return late, nil

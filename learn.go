@@ -196,9 +196,12 @@ func (c *class) advise(ns int64) Method {
 }
 
 // margin returns how long before its deadline Hybrid has to end its sleep.
+// Where the slowest percent is far from the rest it is not waited for: two
+// sleeps that the host delayed by a millisecond would have the next hundred
+// waits spin for a millisecond each.
 func (c *class) margin() int64 {
 	if c.known() {
-		return c.p99.Load() + spare
+		return min(c.p99.Load(), 4*c.p90.Load()) + spare
 	}
 	return int64(guessP99)
 }

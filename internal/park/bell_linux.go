@@ -17,8 +17,9 @@ const (
 
 	// after is how long after the end of its slot the bell rings: the runtime
 	// timers of the slot's sleepers were set a little later than their
-	// deadlines were computed.
-	after = int64(500)
+	// deadlines were computed. One that was not due yet would stay asleep for
+	// the rest of epoll_wait's millisecond.
+	after = int64(2000)
 
 	// linger is how long the keeper stays when nobody needs it.
 	linger = int64(250 * time.Millisecond)
@@ -133,7 +134,7 @@ func (b *theBell) keep() {
 func (b *theBell) ring(uintptr) bool {
 	now := clock.Now()
 	slot := b.armed.Load()
-	if slot != noSlot && now < slot<<slotBits {
+	if slot != noSlot && now < slot<<slotBits+after {
 		b.setTo(slot) // rung for a slot that was claimed no longer
 		return false
 	}

@@ -17,11 +17,21 @@ func wake(now, deadline int64) {
 	time.Sleep(time.Duration(deadline - clock.Now()))
 }
 
+const (
+	// parking is longer than it takes from a mark until the sleeper's runtime
+	// timer is set. A bell that rang before would wake it in vain.
+	parking = int64(10 * time.Microsecond)
+
+	// waking is about what a sleeper takes from the end of its slot until it
+	// runs. A hard expiry is kept by a slot that ends so much before it.
+	waking = int64(40 * time.Microsecond)
+)
+
 // mark has the program's epoll_wait end just after the deadline, for a
 // sleeper on a runtime timer.
 func mark(now, deadline int64) {
 	if bell.ready() {
-		bell.mark(now, slotOf(deadline))
+		bell.mark(now, slotOf(max(deadline, now+parking)))
 	}
 }
 
@@ -31,7 +41,7 @@ func share(now, soft, hard int64) (target int64, ok bool) {
 	if !bell.ready() {
 		return roundest(soft, hard)
 	}
-	low, high := slotOf(soft), hard>>slotBits
+	low, high := slotOf(max(soft, now+parking)), (hard-waking)>>slotBits
 	if low > high {
 		return 0, false
 	}
