@@ -13,10 +13,10 @@ import (
 // Never is the latest deadline there is. Sums that would pass it stop at it.
 const Never = math.MaxInt64
 
-// longestRun is more than any process has run and less than the distance
-// between any plausible start of a process and 2000-01-01, where the time of
-// a testing/synctest bubble begins.
-const longestRun = 1 << 59 // 18 years
+// longRun is longer than all but a few processes run, and less than the
+// distance between any plausible start of a process and 2000-01-01, where the
+// time of a testing/synctest bubble begins.
+const longRun = 1 << 55 // 14 months
 
 var epoch = time.Now()
 
@@ -31,9 +31,16 @@ func Now() int64 { return int64(time.Since(epoch)) }
 // testing/synctest bubble, whose time stands still until every goroutine in
 // it waits by a call that the runtime knows.
 //
-// The bubble's clock starts in the year 2000, long before the program did
-// (or, on a board without a clock that starts in 1970, long after).
-func Fake(now int64) bool { return uint64(now) > longestRun }
+// The bubble's clock starts in the year 2000, long before the program did (or,
+// on a board without a clock that starts in 1970, long after). A reading that
+// is not so far off is real, without a further look.
+func Fake(now int64) bool {
+	return uint64(now) > longRun && !hasMonotonic(time.Now())
+}
+
+// hasMonotonic reports whether t carries a monotonic reading, which Round
+// strips. Times of a bubble do not.
+func hasMonotonic(t time.Time) bool { return t != t.Round(0) }
 
 // After returns the deadline d after now, at most [Never]. A negative d
 // counts as zero.
@@ -41,10 +48,10 @@ func After(now int64, d time.Duration) int64 {
 	if d <= 0 {
 		return now
 	}
-	if int64(d) > Never-now {
-		return Never
+	if sum := now + int64(d); sum > now {
+		return sum
 	}
-	return now + int64(d)
+	return Never
 }
 
 // At returns the deadline that t stands for. Where t carries a monotonic
@@ -52,13 +59,12 @@ func After(now int64, d time.Duration) int64 {
 // wall clock is taken now, once, and later steps of the wall clock change
 // nothing. A t in the past gives a deadline in the past.
 func At(t time.Time) int64 {
-	if t != t.Round(0) { // Round strips the monotonic reading
+	if hasMonotonic(t) {
 		return int64(t.Sub(epoch))
 	}
-	now := Now()
-	d := t.Sub(time.Now())
+	now, d := Now(), t.Sub(time.Now())
 	if d < 0 {
-		return now - 1
+		return 0 // when the program started
 	}
 	return After(now, d)
 }

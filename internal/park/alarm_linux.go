@@ -110,14 +110,17 @@ func leadOf(length int64) int64 {
 
 // learnLead takes notice of how long after the expiry a sleeper of the given
 // length ran. The lead goes down quickly and up slowly, so it stays near the
-// quickest wake-ups, and no single slow one moves it by more than 1 us. Of two
-// sleepers that learn at once one may be lost.
+// quickest wake-ups, and no single slow one but the first moves it by more than
+// 1 us. Of two sleepers that learn at once one may be lost.
 func learnLead(length, took int64) {
 	l := &leads[bits.Len64(uint64(length))]
 	lead := l.Load()
-	if took < lead {
+	switch {
+	case lead == 0:
+		lead = took / 2
+	case took < lead:
 		lead -= (lead - took) / 2
-	} else {
+	default:
 		lead += min((took-lead)/32, 1000)
 	}
 	l.Store(min(lead, maxLead))
