@@ -47,11 +47,13 @@ type theBell struct {
 	idle    bool         // the keeper's: nothing was marked at the last ring
 }
 
-var bell = func() *theBell {
+var bell = newBell()
+
+func newBell() *theBell {
 	b := new(theBell)
 	b.armed.Store(noSlot)
 	return b
-}()
+}
 
 // slotOf returns the number of the slot at whose end the deadline is past.
 func slotOf(deadline int64) int64 { return (deadline + slotLen - 1) >> slotBits }

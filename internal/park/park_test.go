@@ -1,0 +1,137 @@
+package park
+
+import (
+	"math/bits"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/precisewait/wait/internal/clock"
+)
+
+func TestUntilIsNotEarlyAndReturnsTheTimeItSaw(t *testing.T) {
+	for _, d := range []time.Duration{-1, 0, 1, 500, 1001, 20 * time.Microsecond, time.Millisecond, 3 * time.Millisecond} {
+		now := clock.Now()
+		deadline := now + int64(d)
+		woke := Until(now, deadline)
+		assert.GreaterOrEqual(t, woke, deadline, "%v", d)
+		assert.LessOrEqual(t, woke, clock.Now(), "%v", d)
+	}
+}
+
+func TestUntilSleepsBeyondTheHorizonInTwoSteps(t *testing.T) {
+	now := clock.Now()
+	deadline := now + horizon + int64(50*time.Millisecond)
+	assert.GreaterOrEqual(t, Until(now, deadline), deadline)
+}
+
+func TestManySleepersAreNotEarly(t *testing.T) {
+	var wg sync.WaitGroup
+	for i := range 500 {
+		wg.Go(func() {
+			for k := range 5 {
+				now := clock.Now()
+				deadline := now + int64(1+(i*k)%37)*100_000
+				assert.GreaterOrEqual(t, Until(now, deadline), deadline)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func TestRangeEndsInside(t *testing.T) {
+	for _, width := range []time.Duration{-time.Millisecond, 0, 1, 10 * time.Microsecond, time.Millisecond, time.Minute} {
+		now := clock.Now()
+		soft := now + int64(2*time.Millisecond)
+		woke, reached := Range(now, soft, clock.After(soft, width), nil)
+		assert.True(t, reached)
+		assert.GreaterOrEqual(t, woke, soft, "%v", width)
+	}
+}
+
+func TestRangeBeyondTheHorizon(t *testing.T) {
+	now := clock.Now()
+	soft := now + horizon + int64(20*time.Millisecond)
+	woke, reached := Range(now, soft, clock.Never, nil)
+	assert.True(t, reached)
+	assert.GreaterOrEqual(t, woke, soft)
+}
+
+func TestDoneEndsEverySleep(t *testing.T) {
+	for name, sleep := range map[string]func(now int64, done <-chan struct{}) (int64, bool){
+		"UntilDone":                    func(now int64, done <-chan struct{}) (int64, bool) { return UntilDone(now, now+horizon/2, done) },
+		"UntilDone beyond the horizon": func(now int64, done <-chan struct{}) (int64, bool) { return UntilDone(now, clock.Never, done) },
+		"Range": func(now int64, done <-chan struct{}) (int64, bool) {
+			return Range(now, now+horizon/2, now+horizon, done)
+		},
+		"Range beyond the horizon": func(now int64, done <-chan struct{}) (int64, bool) { return Range(now, clock.Never, clock.Never, done) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			done := make(chan struct{})
+			now := clock.Now()
+			time.AfterFunc(2*time.Millisecond, func() { close(done) })
+			last, reached := sleep(now, done)
+			assert.False(t, reached)
+			assert.GreaterOrEqual(t, last, now)
+			assert.Less(t, last-now, horizon/2)
+		})
+	}
+}
+
+// A timer that a cancelled sleep gave back must not end the next one early.
+func TestTimersAreReusedWithoutAStaleExpiry(t *testing.T) {
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for k := range 200 {
+				done := make(chan struct{})
+				if k%2 == 0 { // cancelled at about the deadline
+					time.AfterFunc(time.Duration(k)*time.Microsecond, func() { close(done) })
+				}
+				now := clock.Now()
+				deadline := now + 100_000
+				last, reached := UntilDone(now, deadline, done)
+				if reached {
+					assert.GreaterOrEqual(t, last, deadline)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	assert.Zero(t, ReadCounts().Parked)
+}
+
+func TestRoundestIsWithinAndShared(t *testing.T) {
+	got, ok := roundest(1_000_000, 2_000_000)
+	require.True(t, ok)
+	other, ok := roundest(1_040_000, 2_040_000)
+	require.True(t, ok)
+	assert.Equal(t, got, other, "two windows that nearly coincide have one round time")
+	_, ok = roundest(5, 4)
+	assert.False(t, ok)
+}
+
+func FuzzRoundest(f *testing.F) {
+	f.Add(int64(1), int64(1))
+	f.Add(int64(0), int64(1))
+	f.Add(int64(7), int64(9))
+	f.Add(int64(1), int64(clock.Never))
+	f.Fuzz(func(t *testing.T, soft, hard int64) {
+		if soft < 1 || hard < soft { // times of the clock, past its start
+			return
+		}
+		got, ok := roundest(soft, hard)
+		require.True(t, ok)
+		require.GreaterOrEqual(t, got, soft)
+		require.LessOrEqual(t, got, hard)
+		if zeros := bits.TrailingZeros64(uint64(got)); soft != hard && zeros < 62 {
+			rounder := (soft + (1<<(zeros+1) - 1)) >> (zeros + 1) << (zeros + 1)
+			if rounder > 0 { // it did not wrap
+				require.Greater(t, rounder, hard, "a rounder time lies in between")
+			}
+		}
+	})
+}
