@@ -132,7 +132,7 @@ func run(out io.Writer, rounds int) error {
 			return err
 		}
 	}
-	return print(out, all)
+	return printTable(out, all)
 }
 
 // notice polls a job of the given length.
@@ -163,7 +163,7 @@ func (w *way) giveUp() error {
 	return nil
 }
 
-func print(out io.Writer, all []*way) error {
+func printTable(out io.Writer, all []*way) error {
 	fmt.Fprintf(out, "A look every %v, for at most %v; medians of %d jobs of 2 to 4 ms.\n\n", interval, allowed, len(all[0].late))
 	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "poll by\tlooks\tnoticed after\tlate p50\tlate max\tCPU/job\tgave up after\t")

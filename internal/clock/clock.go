@@ -62,11 +62,11 @@ func At(t time.Time) int64 {
 	if hasMonotonic(t) {
 		return int64(t.Sub(epoch))
 	}
-	now, d := Now(), t.Sub(time.Now())
+	d := t.Sub(time.Now()) // before Now: in the other order it would be early
 	if d < 0 {
 		return 0 // when the program started
 	}
-	return After(now, d)
+	return After(Now(), d)
 }
 
 // Time returns the deadline as a [time.Time] that carries a monotonic

@@ -44,7 +44,7 @@ type theBell struct {
 	armed   atomic.Int64 // the slot whose end the timer is set to, or noSlot
 	keeper  atomic.Bool  // whether a keeper runs
 	past    int64        // the keeper's: marks up to this slot are cleared
-	idle    bool         // the keeper's: nothing was marked at the last ring
+	last    int64        // the keeper's: the slot with which it goes if nobody marks
 }
 
 var bell = newBell()
@@ -85,7 +85,7 @@ func (b *theBell) mark(now, slot int64) {
 	}
 	b.arm(slot)
 	if !b.keeper.Load() && b.keeper.CompareAndSwap(false, true) {
-		b.past, b.idle = now>>slotBits, false
+		b.past, b.last = now>>slotBits, noSlot
 		go b.keep()
 	}
 }
@@ -146,14 +146,12 @@ func (b *theBell) ring(uintptr) bool {
 	b.clear(current)
 	next := b.next(current)
 	if next == noSlot {
-		if b.idle {
+		if slot == b.last {
 			return true
 		}
-		b.idle = true
-		b.arm(current + linger>>slotBits)
-		return false
+		next = current + linger>>slotBits
+		b.last = next
 	}
-	b.idle = false
 	b.arm(next)
 	return false
 }

@@ -70,8 +70,8 @@ func TestClearAfterALongStopClearsTheRingOnce(t *testing.T) {
 		b.marks[i].Store(^uint64(0))
 	}
 	b.clear(1 << 40)
-	assert.EqualValues(t, noSlot, b.next(1<<40))
-	assert.EqualValues(t, 1<<40, b.past)
+	assert.Equal(t, int64(noSlot), b.next(1<<40))
+	assert.Equal(t, int64(1<<40), b.past)
 }
 
 // TestNoClaimIsLost has many sleepers claim slots at once. Whatever the order
@@ -128,11 +128,19 @@ func TestAWindowWithoutASlotIsNotShared(t *testing.T) {
 	assert.False(t, ok)
 }
 
+func TestTheKeeperStaysWhileItIsNeeded(t *testing.T) {
+	for range 100 {
+		now := clock.Now()
+		inCrowd(now, now+200_000, nil)
+		assert.True(t, bell.keeper.Load())
+	}
+}
+
 func TestTheKeeperGoesWhenNobodyNeedsIt(t *testing.T) {
 	now := clock.Now()
 	inCrowd(now, now+int64(time.Millisecond), nil)
 	assert.Eventually(t, func() bool { return !bell.keeper.Load() }, 20*time.Second, 10*time.Millisecond)
-	assert.EqualValues(t, noSlot, bell.armed.Load())
+	assert.Equal(t, int64(noSlot), bell.armed.Load())
 	// And comes back.
 	now = clock.Now()
 	deadline := now + int64(time.Millisecond)

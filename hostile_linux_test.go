@@ -1,0 +1,313 @@
+package wait_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+
+	"github.com/precisewait/wait"
+)
+
+func init() {
+	children["signals"] = signalsChild
+	children["descriptors"] = descriptorsChild
+	children["seccomp"] = seccompChild
+	children["stopped"] = stoppedChild
+	children["hundredthousand"] = hundredThousandChild
+	children["import"] = importChild
+}
+
+// check ends a child with a message unless ok.
+func check(ok bool, format string, args ...any) {
+	if !ok {
+		fmt.Printf(format+"\n", args...)
+		os.Exit(1)
+	}
+}
+
+func checkErr(err error, what string) { check(err == nil, "%s: %v", what, err) }
+
+// checkVerbs has every verb wait for every mixed length, from several
+// goroutines, and checks that none is early.
+func checkVerbs() {
+	var wg sync.WaitGroup
+	for _, v := range verbs {
+		wg.Go(func() {
+			for _, d := range mixed {
+				late := lateness(v, d)
+				check(late >= 0, "%s(%v) was %v early", v.name, d, -late)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// signalsChild waits while SIGURG and SIGUSR1 rain on every thread.
+func signalsChild() {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, unix.SIGUSR1)
+	var taken, sent atomic.Int64
+	go func() {
+		for range signals {
+			taken.Add(1)
+		}
+	}()
+	ctx, stop := context.WithCancel(context.Background())
+	var sender sync.WaitGroup
+	sender.Go(func() {
+		pid := os.Getpid()
+		for ctx.Err() == nil {
+			for _, tid := range threadIDs() {
+				for _, sig := range []unix.Signal{unix.SIGURG, unix.SIGUSR1} {
+					if unix.Tgkill(pid, tid, sig) == nil {
+						sent.Add(1)
+					}
+				}
+			}
+			time.Sleep(20 * time.Microsecond)
+		}
+	})
+	for _, procs := range []int{2, 1} {
+		runtime.GOMAXPROCS(procs)
+		for range 3 {
+			checkVerbs()
+		}
+		// The classic: one 20 ms sleep through the flood. Not early, and no
+		// drift from sleeping the remaining time again and again.
+		for _, v := range verbs {
+			late := lateness(v, 20*time.Millisecond)
+			check(late >= 0, "%s was %v early", v.name, -late)
+		}
+	}
+	stop()
+	sender.Wait()
+	check(sent.Load() > 1000 && taken.Load() > 0, "only %d signals were sent, %d taken", sent.Load(), taken.Load())
+}
+
+func threadIDs() (ids []int) {
+	list, err := os.ReadDir("/proc/self/task")
+	checkErr(err, "list threads")
+	for _, e := range list {
+		var id int
+		if _, err := fmt.Sscan(e.Name(), &id); err == nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func TestSignalsMakeNoVerbEarly(t *testing.T) { runChild(t, "signals") }
+
+// descriptorsChild has a limit of 20 descriptors, and all of them taken.
+func descriptorsChild() {
+	// The runtime's own are opened before.
+	time.Sleep(time.Millisecond)
+	checkErr(unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: 20, Max: 20}), "setrlimit")
+	var files []*os.File
+	for {
+		f, err := os.Open("/dev/null")
+		if err != nil {
+			break
+		}
+		files = append(files, f)
+	}
+	check(len(files) > 0, "no file could be opened at all")
+	checkVerbs()
+	s := wait.ReadStats()
+	check(s.Wakeup == wait.WakeupRuntime && s.Refused > 0 && s.AlarmsOpen == 0, "stats do not tell: %+v", s)
+	check(wait.CurrentFloor().Wakeup == wait.WakeupRuntime, "the floor does not tell")
+
+	// A program that has room again gets its kernel timers back.
+	for _, f := range files {
+		f.Close()
+	}
+	for end := time.Now().Add(10 * time.Second); wait.ReadStats().AlarmsOpen == 0; wait.Sleep(10 * time.Millisecond) {
+		check(time.Now().Before(end), "no alarm was opened after room had been made")
+	}
+	checkVerbs()
+	check(wait.ReadStats().Wakeup == wait.WakeupTimerfd, "stats do not tell that timerfd is back")
+
+	// And leaves room for others.
+	list, err := os.ReadDir("/proc/self/fd")
+	checkErr(err, "list descriptors")
+	check(len(list) < 20, "%d descriptors in use", len(list))
+}
+
+func TestWaitsWorkWithoutDescriptors(t *testing.T) { runChild(t, "descriptors") }
+
+// seccompChild has timerfd_create refused by a filter.
+func seccompChild() {
+	const load, jumpEqual, ret = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
+	const seccompSetModeFilter, seccompFilterFlagTSync = 1, 1
+	filter := []unix.SockFilter{
+		{Code: load, K: 0}, // the number of the system call
+		{Code: jumpEqual, K: unix.SYS_TIMERFD_CREATE, Jf: 1},
+		{Code: ret, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
+		{Code: ret, K: unix.SECCOMP_RET_ALLOW},
+	}
+	runtime.LockOSThread()
+	checkErr(unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
+	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, seccompSetModeFilter, seccompFilterFlagTSync, uintptr(unsafe.Pointer(&program)))
+	check(errno == 0, "seccomp: %v", errno)
+	runtime.UnlockOSThread()
+
+	_, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, 0)
+	check(err == unix.EPERM, "the filter does not work: %v", err)
+	checkVerbs()
+	s := wait.ReadStats()
+	check(s.Wakeup == wait.WakeupRuntime && s.Refused > 0, "stats do not tell: %+v", s)
+	f, err := wait.Calibrate(context.Background())
+	checkErr(err, "calibrate")
+	check(f.Wakeup == wait.WakeupRuntime && f.Tick == 0, "the floor does not tell: %v", f)
+	n := 0
+	err = wait.PollTimeout(func() bool { n++; return n == 3 }, 100*time.Microsecond, time.Minute)
+	checkErr(err, "poll")
+}
+
+func TestWaitsWorkWithoutTimerfd(t *testing.T) { runChild(t, "seccomp") }
+
+// stoppedChild learns the floor, says so, is stopped in the middle of a wait,
+// and then looks whether it was early or believes that floor no longer.
+func stoppedChild() {
+	for range 150 {
+		wait.Hybrid(500 * time.Microsecond)
+		wait.Sleep(500 * time.Microsecond)
+	}
+	before := wait.CurrentFloor()
+	fmt.Println("ready")
+	var wg sync.WaitGroup
+	start := time.Now()
+	for _, v := range verbs {
+		wg.Go(func() {
+			late := lateness(v, 100*time.Millisecond)
+			check(late >= 0, "%s was %v early", v.name, -late)
+		})
+	}
+	for time.Since(start) < 300*time.Millisecond { // so that it is stopped in these too
+		wait.Hybrid(500 * time.Microsecond)
+		wait.Sleep(500 * time.Microsecond)
+	}
+	wg.Wait()
+	for range 200 {
+		wait.Hybrid(500 * time.Microsecond)
+	}
+	check(time.Since(start) > 900*time.Millisecond, "it was not stopped: %v", time.Since(start))
+	after := wait.CurrentFloor()
+	// Loosely: what the stop would have left behind is its whole second.
+	const d = 500 * time.Microsecond
+	check(after.Lateness(d, 0.99) < before.Lateness(d, 0.99)+500*time.Millisecond, "the floor is poisoned:\n%v\nit was\n%v", after, before)
+	fmt.Println("done")
+}
+
+func TestStoppedProcessIsNotEarlyAndKeepsItsFloor(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), childVar+"=stopped")
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	var said []string
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		said = append(said, lines.Text())
+		if lines.Text() == "ready" {
+			time.Sleep(20 * time.Millisecond)
+			require.NoError(t, cmd.Process.Signal(syscall.SIGSTOP))
+			time.Sleep(time.Second)
+			require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
+		}
+	}
+	require.NoError(t, cmd.Wait(), "%s", strings.Join(said, "\n"))
+	assert.Equal(t, "done", said[len(said)-1])
+}
+
+// hundredThousandChild has 100,000 goroutines asleep at once.
+func hundredThousandChild() {
+	n := int64(100_000)
+	if underRace {
+		n = 5000
+	}
+	heap := func() int64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc + m.OtherSys + m.MSpanSys + m.BuckHashSys)
+	}
+	// What a goroutine costs that only exists is known from as many others.
+	gate := make(chan struct{})
+	var idle sync.WaitGroup
+	for range n {
+		idle.Go(func() { <-gate })
+	}
+	for int64(runtime.NumGoroutine()) < n {
+		runtime.Gosched()
+	}
+	close(gate)
+	idle.Wait()
+	before := heap()
+
+	var asleep sync.WaitGroup
+	start := time.Now()
+	for range n {
+		asleep.Go(func() {
+			const d = 3 * time.Second
+			from := time.Now()
+			wait.Sleep(d)
+			check(time.Since(from) >= d, "early")
+		})
+	}
+	for wait.ReadStats().Parked < n {
+		time.Sleep(time.Millisecond)
+		check(time.Since(start) < time.Minute, "they do not fall asleep")
+	}
+	each := (heap() - before) / n
+	threads, err := os.ReadDir("/proc/self/task")
+	checkErr(err, "list threads")
+	files, err := os.ReadDir("/proc/self/fd")
+	checkErr(err, "list descriptors")
+	asleep.Wait()
+	fmt.Printf("%d bytes for each of %d sleepers, %d threads, %d descriptors\n", each, n, len(threads), len(files))
+	check(each < 300 || underRace, "too much")
+	check(len(files) < 30, "too many descriptors")
+	check(len(threads) <= runtime.GOMAXPROCS(0)+6, "too many threads")
+}
+
+func TestHundredThousandSleepers(t *testing.T) { t.Log(runChild(t, "hundredthousand")) }
+
+// importChild has done nothing but import the package.
+func importChild() {
+	check(runtime.NumGoroutine() == 1, "%d goroutines at import", runtime.NumGoroutine())
+	list, err := os.ReadDir("/proc/self/fd")
+	checkErr(err, "list descriptors")
+	for _, e := range list {
+		target, _ := os.Readlink("/proc/self/fd/" + e.Name())
+		check(!strings.Contains(target, "timerfd"), "a timerfd at import")
+	}
+	s := wait.ReadStats()
+	check(s.AlarmsOpen == 0 && s.Sleeps == 0 && s.Spun == 0, "work at import: %+v", s)
+}
+
+func TestImportDoesNothing(t *testing.T) { runChild(t, "import") }
+
+func TestThreadsStayFew(t *testing.T) {
+	crowd(sleep, 5*time.Millisecond, 2000, 4, true)
+	crowd(hybrid, 5*time.Millisecond, 500, 4, false)
+	// Other tests may have left threads of their own behind; what must not be
+	// is a thread for every sleeper.
+	assert.Less(t, threads(t), 50)
+}

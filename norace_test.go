@@ -1,0 +1,5 @@
+//go:build !race
+
+package wait_test
+
+const underRace = false
