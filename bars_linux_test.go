@@ -26,6 +26,8 @@ import (
 //
 // print the figures in the README.
 
+func init() { children["first"] = firstChild }
+
 // A way is one way to wait, with what it needs around a round of waits.
 type way struct {
 	name string
@@ -260,6 +262,26 @@ func BenchmarkBarCrowd(b *testing.B) {
 			compare(b, sleep, timeSleep, func(w way) sample { return crowd(w, c.d, c.n, c.each, c.spread) })
 		})
 	}
+}
+
+// A process's first wait opens what it needs.
+func BenchmarkBarFirstRange(b *testing.B) {
+	var late median
+	for b.Loop() {
+		var us float64
+		if _, err := fmt.Sscan(runChild(b, "first"), &us); err != nil {
+			b.Fatal(err)
+		}
+		late.add(us)
+	}
+	report(b, map[string]float64{"past-max-us": late.value()})
+}
+
+func firstChild() {
+	const max = 1100 * time.Microsecond
+	start := time.Now()
+	wait.SleepRange(time.Millisecond, max)
+	fmt.Println(micros(time.Since(start) - max))
 }
 
 func BenchmarkBarSleepRangeShared(b *testing.B) {

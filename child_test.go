@@ -10,7 +10,7 @@ import (
 )
 
 // runChild runs the named child in a process of its own and fails if it does.
-func runChild(t *testing.T, name string) string {
+func runChild(t testing.TB, name string) string {
 	t.Helper()
 	if runtime.GOOS == "js" {
 		t.Skip("no processes here")

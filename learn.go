@@ -20,6 +20,9 @@ const (
 	// the window, which the next sleeps may exceed.
 	spare = int64(5 * time.Microsecond)
 
+	// settlePeriod is the shortest time between two sleeps that are learned.
+	settlePeriod = int64(50 * time.Microsecond)
+
 	// probePeriod is how many waits in a row Hybrid spins from the start
 	// before it sleeps once to see whether the floor is still what it was.
 	probePeriod = 64
@@ -43,7 +46,8 @@ type class struct {
 	spunWhole     atomic.Int64 // waits since the last probe
 
 	// noted is the lateness of the last sleep and 1, or 0 once it was learned.
-	noted atomic.Int64
+	noted   atomic.Int64
+	settled atomic.Int64 // when that was last done
 
 	mu       sync.Mutex
 	recent   [window]int64 // in order of arrival, a ring
@@ -78,11 +82,14 @@ func classOf(ns int64) *class {
 // just woken up does not have, and one that is about to sleep does.
 func (c *class) note(late int64) { c.noted.Store(late + 1) }
 
-func (c *class) settle() {
-	if c.noted.Load() != 0 {
-		if late := c.noted.Swap(0); late != 0 {
-			c.learn(late - 1)
-		}
+// settle learns what was noted, for a crowd of sleepers only some of it.
+func (c *class) settle(now int64) {
+	if now-c.settled.Load() < settlePeriod || c.noted.Load() == 0 {
+		return
+	}
+	if late := c.noted.Swap(0); late != 0 {
+		c.settled.Store(now)
+		c.learn(late - 1)
 	}
 }
 

@@ -104,13 +104,19 @@ func TestAClassRecoversWithinTwoHundredSleeps(t *testing.T) {
 
 func TestANoteIsLearnedByTheNextWait(t *testing.T) {
 	c, _ := learned(0)
-	c.settle()
+	now := int64(time.Second)
+	c.settle(now)
 	assert.Zero(t, c.samples.Load())
 	c.note(0)
 	assert.Zero(t, c.samples.Load())
-	c.settle()
-	c.settle()
+	c.settle(now)
+	c.settle(now)
 	assert.EqualValues(t, 1, c.samples.Load())
+	c.note(0)
+	c.settle(now + 1)
+	assert.EqualValues(t, 1, c.samples.Load(), "a crowd need not teach the same thing all the time")
+	c.settle(now + settlePeriod)
+	assert.EqualValues(t, 2, c.samples.Load())
 }
 
 // A margin that has grown past the request lets no sleep happen from which it

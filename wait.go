@@ -97,7 +97,7 @@ func Until(t time.Time) { until(t, cheapest) }
 func sleep(now, deadline int64) {
 	counts.sleep.Add(1)
 	class := classOf(deadline - now)
-	class.settle()
+	class.settle(now)
 	class.note(park.Until(now, deadline) - deadline)
 }
 

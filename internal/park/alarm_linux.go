@@ -109,12 +109,17 @@ func leadOf(length int64) int64 {
 }
 
 // learnLead takes notice of how long after the expiry a sleeper of the given
-// length ran. The lead goes down quickly and up slowly, so it stays near the
-// quickest wake-ups, and no single slow one but the first moves it by more than
-// 1 us. Of two sleepers that learn at once one may be lost.
+// length ran. Of two sleepers that learn at once one may be lost.
 func learnLead(length, took int64) {
 	l := &leads[bits.Len64(uint64(length))]
-	lead := l.Load()
+	l.Store(nextLead(l.Load(), took))
+}
+
+// nextLead returns the lead after a wake-up that took so long from the
+// timer's expiry. The lead goes down quickly and up slowly, so it stays near
+// the quickest wake-ups, and no single slow one but the first moves it by
+// more than 1 us.
+func nextLead(lead, took int64) int64 {
 	switch {
 	case lead == 0:
 		lead = took / 2
@@ -123,5 +128,5 @@ func learnLead(length, took int64) {
 	default:
 		lead += min((took-lead)/32, 1000)
 	}
-	l.Store(min(lead, maxLead))
+	return min(lead, maxLead)
 }

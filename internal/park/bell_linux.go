@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/precisewait/wait/internal/clock"
+	"github.com/precisewait/wait/internal/pause"
 )
 
 const (
@@ -20,6 +21,9 @@ const (
 	// deadlines were computed. One that was not due yet would stay asleep for
 	// the rest of epoll_wait's millisecond.
 	after = int64(2000)
+
+	// sparse is how far ahead a ring must be to get a lead.
+	sparse = int64(60 * time.Microsecond)
 
 	// linger is how long the keeper stays when nobody needs it.
 	linger = int64(250 * time.Millisecond)
@@ -36,15 +40,23 @@ const (
 // At each ring the keeper sets it to the next marked slot. Nobody is woken by
 // hand, and a mark is never taken back: that of a cancelled sleeper costs one
 // spare ring.
+//
+// Like an alarm's, the kernel timer is set to expire earlier, by the lead. If
+// the keeper runs before the bell is due, it spins for the rest: were it to
+// park, the runtime would find no timer due and wait for a millisecond. But
+// where rings follow each other closely, the program is awake, and a keeper
+// that spins keeps a P from running the timers of the slot before.
 type theBell struct {
 	timer
 	opening sync.Mutex
 	opened  atomic.Bool
 	marks   [slots / 64]atomic.Uint64
-	armed   atomic.Int64 // the slot whose end the timer is set to, or noSlot
-	keeper  atomic.Bool  // whether a keeper runs
-	past    int64        // the keeper's: marks up to this slot are cleared
-	last    int64        // the keeper's: the slot with which it goes if nobody marks
+	armed   atomic.Int64 // the slot for whose end the timer is set, or noSlot
+	expiry  atomic.Int64 // when the timer expires, a lead before that or just then
+	lead    atomic.Int64
+	keeper  atomic.Bool // whether a keeper runs
+	past    int64       // the keeper's: marks up to this slot are cleared
+	last    int64       // the keeper's: the slot with which it goes if nobody marks
 }
 
 var bell = newBell()
@@ -57,6 +69,9 @@ func newBell() *theBell {
 
 // slotOf returns the number of the slot at whose end the deadline is past.
 func slotOf(deadline int64) int64 { return (deadline + slotLen - 1) >> slotBits }
+
+// dueAt returns when the bell is to have rung for the slot.
+func dueAt(slot int64) int64 { return slot<<slotBits + after }
 
 func (b *theBell) ready() bool {
 	if b.opened.Load() {
@@ -110,7 +125,12 @@ func (b *theBell) arm(slot int64) {
 
 func (b *theBell) setTo(slot int64) {
 	for slot != noSlot {
-		b.set(slot<<slotBits + after)
+		expiry := dueAt(slot)
+		if now := clock.Now(); expiry-now > sparse {
+			expiry -= b.lead.Load()
+		}
+		b.expiry.Store(expiry)
+		b.set(expiry)
 		claimed := b.armed.Load()
 		if claimed == slot {
 			return
@@ -136,9 +156,19 @@ func (b *theBell) keep() {
 func (b *theBell) ring(uintptr) bool {
 	now := clock.Now()
 	slot := b.armed.Load()
-	if slot != noSlot && now < slot<<slotBits+after {
-		b.setTo(slot) // rung for a slot that was claimed no longer
-		return false
+	if slot != noSlot {
+		due, expiry := dueAt(slot), b.expiry.Load()
+		if now < expiry {
+			b.setTo(slot) // rung for a slot that was claimed no longer
+			return false
+		}
+		if lead := b.lead.Load(); due-expiry == lead {
+			b.lead.Store(nextLead(lead, now-expiry))
+		}
+		for now < due {
+			pause.Core()
+			now = clock.Now()
+		}
 	}
 	counters.bellRings.Add(1)
 	b.armed.Store(noSlot)

@@ -36,8 +36,8 @@ func Until(now, deadline int64) int64 {
 	if now >= deadline {
 		return now
 	}
-	counters.parked.Add(1)
-	defer unpark()
+	counters.begun.Add(1)
+	defer counters.ended.Add(1)
 	for now < deadline {
 		rest := deadline - now
 		switch {
@@ -82,14 +82,17 @@ func Range(now, soft, hard int64, done <-chan struct{}) (last int64, reached boo
 // inCrowd parks the calling goroutine on a runtime timer, beside the marks of
 // the others, until the deadline or until done, unless it is nil, is closed.
 func inCrowd(now, deadline int64, done <-chan struct{}) (last int64, reached bool) {
-	counters.parked.Add(1)
-	defer unpark()
+	counters.begun.Add(1)
+	defer counters.ended.Add(1)
 	for now < deadline {
 		rest := deadline - now
 		if rest > horizon {
 			rest -= horizon / 2
 		} else {
 			mark(now, deadline)
+			// That took some microseconds, at first use even more. A runtime
+			// timer that were late by so much would miss the ring.
+			rest = deadline - clock.Now()
 		}
 		if done == nil {
 			time.Sleep(time.Duration(rest))
@@ -126,11 +129,6 @@ var timers = sync.Pool{New: func() any {
 	return t
 }}
 
-func unpark() {
-	counters.parked.Add(-1)
-	counters.served.Add(1)
-}
-
 // roundest returns the time in [soft, hard] that is a multiple of the highest
 // power of two: sleepers who cannot see each other still agree on it. It is
 // false if the two are not in order.
@@ -155,9 +153,9 @@ type Counts struct {
 }
 
 var counters struct {
-	parked     atomic.Int64
+	begun      atomic.Uint64 // sleeps
+	ended      atomic.Uint64
 	alarms     atomic.Int64
-	served     atomic.Uint64
 	alarmRings atomic.Uint64
 	bellRings  atomic.Uint64
 	shared     atomic.Uint64
@@ -166,10 +164,11 @@ var counters struct {
 
 // ReadCounts returns the counts so far.
 func ReadCounts() Counts {
+	ended := counters.ended.Load() // before begun, or there could be more of them
 	return Counts{
-		Parked:       counters.parked.Load(),
+		Parked:       int64(counters.begun.Load() - ended),
 		Alarms:       counters.alarms.Load(),
-		Served:       counters.served.Load(),
+		Served:       ended,
 		AlarmRings:   counters.alarmRings.Load(),
 		BellRings:    counters.bellRings.Load(),
 		Shared:       counters.shared.Load(),

@@ -24,7 +24,7 @@ const (
 
 	// waking is about what a sleeper takes from the end of its slot until it
 	// runs. A hard expiry is kept by a slot that ends so much before it.
-	waking = int64(40 * time.Microsecond)
+	waking = int64(30 * time.Microsecond)
 )
 
 // mark has the program's epoll_wait end just after the deadline, for a
