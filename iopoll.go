@@ -224,7 +224,6 @@ func poll[T any](atomic bool, op func() (T, error), cond func(T) bool, sleep, ti
 		if now, live = p.rest(); !live {
 			return last, p.ctx.Err()
 		}
-		p.backOff()
 	}
 }
 
@@ -289,15 +288,18 @@ func (p *poller) rest() (now int64, live bool) {
 		p.yielder.yield(now)
 		return now, true
 	}
+	sleep := p.nextSleep()
 	last := clock.After(p.deadline, 1) // the first time at which p has expired
-	hard := min(clock.After(now, p.sleep), last)
+	hard := min(clock.After(now, sleep), last)
 	switch {
 	case p.fake:
 		return p.restFake(now, min(max(hard, now+fakePoll), last))
 	case p.atomic:
+		p.yielder.yield(now)
 		return spinUntil(now, hard, p.done)
 	default:
-		soft := min(clock.After(now, p.sleep/4+1), hard)
+		counts.sleepRange.Add(1)
+		soft := min(clock.After(now, sleep/4+1), hard)
 		return park.Range(now, soft, hard, p.done)
 	}
 }
@@ -315,12 +317,15 @@ func (p *poller) restFake(now, deadline int64) (int64, bool) {
 	return clock.Now(), err == nil
 }
 
-func (p *poller) backOff() {
+// nextSleep returns the sleep that is due, and backs off for the one after.
+func (p *poller) nextSleep() time.Duration {
+	sleep := p.sleep
 	switch {
-	case p.sleep >= p.limit:
-	case p.sleep > p.limit/2:
+	case sleep >= p.limit:
+	case sleep > p.limit/2:
 		p.sleep = p.limit
 	default:
 		p.sleep *= 2
 	}
+	return sleep
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -53,13 +54,13 @@ func SetTimerSlack(d time.Duration) (restore func() error, err error) {
 		return nil, err
 	}
 	thread := unix.Gettid()
-	restored := false
+	var restored atomic.Bool
 	return func() error {
+		if restored.Load() {
+			return nil
+		}
 		if unix.Gettid() != thread {
 			return errors.New("wait: timer slack restored on another thread than it was set on")
-		}
-		if restored {
-			return nil
 		}
 		// A slack of zero is that of a real-time thread, which has no other;
 		// to the kernel it means the default.
@@ -68,7 +69,7 @@ func SetTimerSlack(d time.Duration) (restore func() error, err error) {
 				return err
 			}
 		}
-		restored = true
+		restored.Store(true)
 		runtime.UnlockOSThread()
 		return nil
 	}, nil

@@ -12,12 +12,12 @@ package park
 
 import (
 	"math/bits"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/precisewait/wait/internal/clock"
-	"github.com/precisewait/wait/internal/pause"
 )
 
 const (
@@ -26,7 +26,8 @@ const (
 	// is half of that away.
 	horizon = int64(400 * time.Millisecond)
 
-	// tooShort is a rest not worth parking for: less than a park costs.
+	// tooShort is a rest not worth parking for: less than that costs. The
+	// sleeper only lets others run.
 	tooShort = int64(time.Microsecond)
 )
 
@@ -44,7 +45,7 @@ func Until(now, deadline int64) int64 {
 		case rest > horizon:
 			time.Sleep(time.Duration(rest - horizon/2))
 		case rest < tooShort:
-			pause.Core()
+			runtime.Gosched()
 		default:
 			wake(now, deadline)
 		}
