@@ -1,0 +1,130 @@
+package wait
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/precisewait/wait/internal/clock"
+)
+
+// freshBudget gives a test the spin budget as it is in the beginning.
+func freshBudget(t *testing.T) {
+	reset := func() {
+		spinBudget.spinning.Store(0)
+		spinBudget.refused.Store(false)
+		spinBudget.closed.Store(0)
+	}
+	reset()
+	t.Cleanup(reset)
+}
+
+func TestTheSpinBudgetIsHalfThePs(t *testing.T) {
+	for procs, want := range map[int]int{1: 1, 2: 1, 4: 2, 5: 2, 8: 4} {
+		freshBudget(t)
+		before := runtime.GOMAXPROCS(procs)
+		taken := 0
+		for takeSpin(1000) {
+			taken++
+		}
+		runtime.GOMAXPROCS(before)
+		assert.Equal(t, want, taken, "GOMAXPROCS=%d", procs)
+		assert.EqualValues(t, want, spinBudget.spinning.Load(), "a refusal leaves nothing behind")
+	}
+}
+
+func TestOneSpinnerAloneIsNeverRefused(t *testing.T) {
+	freshBudget(t)
+	for now := int64(0); now < 1e6; now += 1000 {
+		require.True(t, takeSpin(now))
+		giveSpin(now, now+999)
+	}
+}
+
+func TestACrowdSpinsHalfOfTheTime(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	freshBudget(t)
+	require.True(t, takeSpin(1000))
+	require.False(t, takeSpin(1100), "while the first spins")
+	giveSpin(1000, 2000)
+	assert.False(t, takeSpin(2001), "for as long again")
+	assert.False(t, takeSpin(2999))
+	assert.True(t, takeSpin(3000))
+	giveSpin(3000, 3001)
+}
+
+func TestHybridBeyondTheBudgetSleeps(t *testing.T) {
+	freshBudget(t)
+	require.True(t, takeSpin(clock.Now()))
+	for spinBudget.spinning.Load() < max(1, int64(runtime.GOMAXPROCS(0)/2)) {
+		require.True(t, takeSpin(clock.Now()))
+	}
+	over := ReadStats().OverBudget
+	for _, d := range []time.Duration{5 * time.Microsecond, time.Millisecond} {
+		start := time.Now()
+		Hybrid(d)
+		assert.GreaterOrEqual(t, time.Since(start), d)
+	}
+	// A sleep that ends after the deadline needs no spin, so not every one of
+	// many is refused; the first of these always is.
+	assert.Greater(t, ReadStats().OverBudget, over)
+}
+
+func TestTheBudgetIsGivenBack(t *testing.T) {
+	freshBudget(t)
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() {
+			for range 20 {
+				Hybrid(300 * time.Microsecond)
+			}
+		})
+	}
+	wg.Wait()
+	assert.Zero(t, spinBudget.spinning.Load())
+}
+
+// On the only P a spin would keep everybody else from running for 10 ms, after
+// which the runtime preempts it.
+func TestASpinSharesTheOnlyP(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	var turns atomic.Int64
+	var stop atomic.Bool
+	var other sync.WaitGroup
+	other.Go(func() {
+		for !stop.Load() {
+			turns.Add(1)
+			runtime.Gosched()
+		}
+	})
+	Spin(20 * time.Millisecond)
+	got := turns.Load()
+	stop.Store(true)
+	other.Wait()
+	assert.Greater(t, got, int64(3), "more than preemption alone would give")
+}
+
+func TestASpinEndsWhenItIsDone(t *testing.T) {
+	done := make(chan struct{})
+	time.AfterFunc(time.Millisecond, func() { close(done) })
+	now := clock.Now()
+	last, reached := spinUntil(now, now+int64(time.Hour), done)
+	assert.False(t, reached)
+	assert.Less(t, last-now, int64(time.Minute))
+}
+
+func TestSpunTimeIsCounted(t *testing.T) {
+	before := ReadStats().Spun
+	start := time.Now()
+	for range 10 {
+		Spin(100 * time.Microsecond)
+	}
+	spun := ReadStats().Spun - before
+	assert.GreaterOrEqual(t, spun, time.Millisecond)
+	assert.LessOrEqual(t, spun, time.Since(start))
+}
