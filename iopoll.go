@@ -200,7 +200,7 @@ func poll[T any](atomic bool, op func() (T, error), cond func(T) bool, sleep, ti
 	start := p.begin(timeout)
 	now, live := start, true
 	if p.sleepFirst && sleep > 0 {
-		if now, live = p.rest(); !live {
+		if now, live = p.rest(start); !live {
 			return last, p.ctx.Err()
 		}
 	}
@@ -215,13 +215,11 @@ func poll[T any](atomic bool, op func() (T, error), cond func(T) bool, sleep, ti
 		if expired {
 			return last, &timedOut{TimeoutError{timeout, time.Duration(clock.Now() - start), polls, last}}
 		}
-		if isDone(p.done) {
-			return last, p.ctx.Err()
+		now = clock.Now()
+		if p.tight && now < p.yielder.next {
+			continue // no PAUSE: reading the clock takes as long already
 		}
-		if p.pump != nil {
-			p.pump()
-		}
-		if now, live = p.rest(); !live {
+		if now, live = p.between(now); !live {
 			return last, p.ctx.Err()
 		}
 	}
@@ -231,6 +229,7 @@ func poll[T any](atomic bool, op func() (T, error), cond func(T) bool, sleep, ti
 type poller struct {
 	atomic     bool
 	fake       bool // in a synctest bubble
+	tight      bool // nothing to do between two polls
 	sleepFirst bool
 	sleep      time.Duration
 	limit      time.Duration // up to which sleep is doubled
@@ -275,25 +274,35 @@ func (p *poller) begin(timeout time.Duration) int64 {
 		p.deadline = clock.After(now, timeout)
 	}
 	p.yielder = newYielder(now, p.deadline-now)
+	p.tight = p.sleep == 0 && p.done == nil && p.pump == nil && !p.fake
 	return now
 }
 
-// rest waits between two polls, at most until just past the deadline. It
-// returns a reading of the clock from its end, and false if the poll's
-// context ended it.
-func (p *poller) rest() (now int64, live bool) {
-	now = clock.Now()
+// between does what is to be done between two polls. It returns a reading of
+// the clock from its end, and false if the poll's context ended it.
+func (p *poller) between(now int64) (last int64, live bool) {
+	if isDone(p.done) {
+		return now, false
+	}
+	if p.pump != nil {
+		p.pump()
+		now = clock.Now()
+	}
+	return p.rest(now)
+}
+
+// rest waits until the next poll, at most until just past the deadline.
+func (p *poller) rest(now int64) (last int64, live bool) {
 	if p.sleep == 0 && !p.fake {
-		// No PAUSE: reading the clock takes longer than that already.
 		p.yielder.yield(now)
 		return now, true
 	}
 	sleep := p.nextSleep()
-	last := clock.After(p.deadline, 1) // the first time at which p has expired
-	hard := min(clock.After(now, sleep), last)
+	end := clock.After(p.deadline, 1) // the first time at which p has expired
+	hard := min(clock.After(now, sleep), end)
 	switch {
 	case p.fake:
-		return p.restFake(now, min(max(hard, now+fakePoll), last))
+		return p.restFake(now, min(max(hard, now+fakePoll), end))
 	case p.atomic:
 		p.yielder.yield(now)
 		return spinUntil(now, hard, p.done)
