@@ -123,9 +123,10 @@ const (
 func SleepBeforeRead() PollOption { return PollOption{kind: sleepBeforeRead} }
 
 // PollContext has the poll end with ctx.Err() once ctx is done, in the middle
-// of a sleep too. Between sleeps ctx is looked at after op and cond: a value
-// for which cond holds is a success, and op runs once even if ctx is done
-// before (unless [SleepBeforeRead] is given too). A nil ctx panics.
+// of a sleep or a delay too. Between sleeps ctx is looked at after op, cond and
+// the timeout: a value for which cond holds is a success, and op runs once even
+// if ctx is done before (unless [SleepBeforeRead] is given too, whose sleep it
+// ends). A nil ctx panics.
 func PollContext(ctx context.Context) PollOption {
 	mustHave(ctx != nil, "Context")
 	return PollOption{kind: pollContext, ctx: ctx}

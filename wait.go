@@ -38,7 +38,9 @@
 // kernel refuses them, the runtime's timers do the work alone, and
 // [ReadStats] says so.
 //
-// In a testing/synctest bubble every wait uses the bubble's fake time.
+// In a testing/synctest bubble every wait uses the bubble's fake time. A
+// context given to it there must come from the bubble too: fake time stands
+// still as long as a goroutine waits for a channel from outside.
 package wait
 
 import (
