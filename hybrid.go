@@ -28,15 +28,22 @@ func HybridContext(ctx context.Context, d time.Duration) error {
 	return withinContext(ctx, d, hybridUntil)
 }
 
-func hybrid(now, deadline int64) { hybridUntil(now, deadline, nil) }
+func hybrid(now, deadline int64) int64 {
+	last, _ := hybridUntil(now, deadline, nil)
+	return last
+}
 
-func hybridUntil(now, deadline int64, done <-chan struct{}) (reached bool) {
+func hybridUntil(now, deadline int64, done <-chan struct{}) (last int64, reached bool) {
 	counts.hybrid.Add(1)
+	if crowded(now) {
+		counts.overBudget.Add(1)
+		return park.UntilDone(now, deadline, done)
+	}
 	class := classOf(deadline - now)
 	if rest, probe := class.plan(deadline - now); rest > 0 {
 		wake := now + rest
 		if now, reached = park.UntilDone(now, wake, done); !reached {
-			return false
+			return now, false
 		}
 		if probe {
 			class.learnProbe(now - wake)
@@ -45,18 +52,12 @@ func hybridUntil(now, deadline int64, done <-chan struct{}) (reached bool) {
 		}
 	}
 	if now >= deadline {
-		return true
+		return now, true
 	}
 	if !takeSpin(now) {
-		_, reached = park.UntilDone(now, deadline, done)
-		return reached
+		return park.UntilDone(now, deadline, done)
 	}
-	// The share is given back, and the code for it brought into the cache,
-	// just before the deadline instead of after it.
-	last, reached := spinUntil(now, deadline-exactly, done)
+	last, reached = spinUntil(now, deadline, done)
 	giveSpin(now, last)
-	if reached {
-		spinOut(last, deadline)
-	}
-	return reached
+	return last, reached
 }

@@ -306,7 +306,11 @@ func (p *poller) rest(now int64) (last int64, live bool) {
 		return p.restFake(now, min(max(hard, now+fakePoll), end))
 	case p.atomic:
 		p.yielder.yield(now)
-		return spinUntil(now, hard, p.done)
+		last, live = spinUntil(now, hard, p.done)
+		for live && last < hard {
+			last = clock.Now()
+		}
+		return last, live
 	default:
 		counts.sleepRange.Add(1)
 		soft := min(clock.After(now, sleep/4+1), hard)

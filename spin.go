@@ -29,13 +29,15 @@ func Spin(d time.Duration) { within(d, spin) }
 // SpinUntil is [Spin] until t. A t in the past returns at once.
 func SpinUntil(t time.Time) { until(t, spin) }
 
-func spin(now, deadline int64) {
+func spin(now, deadline int64) int64 {
 	counts.spin.Add(1)
-	spinUntil(now, deadline, nil)
+	last, _ := spinUntil(now, deadline, nil)
+	return last
 }
 
-// spinUntil spins until the deadline, or until done is closed. It returns its
-// last reading of the clock and whether the deadline was reached.
+// spinUntil spins until shortly before the deadline, or until done is closed.
+// It returns its last reading of the clock and whether it got there; the caller
+// spins out the rest.
 func spinUntil(now, deadline int64, done <-chan struct{}) (last int64, reached bool) {
 	start := now
 	y := newYielder(now, deadline-now)
@@ -49,15 +51,7 @@ func spinUntil(now, deadline int64, done <-chan struct{}) (last int64, reached b
 		now = clock.Now()
 	}
 	counts.spun.Add(max(now, deadline) - start)
-	return spinOut(now, deadline), true
-}
-
-// spinOut is the end of a spin, of which nothing may be missed.
-func spinOut(now, deadline int64) int64 {
-	for now < deadline {
-		now = clock.Now()
-	}
-	return now
+	return now, true
 }
 
 func isDone(done <-chan struct{}) bool {
@@ -93,9 +87,28 @@ func (y *yielder) yield(now int64) {
 
 // spinBudget bounds what Hybrid may spin: half the Ps at once, at least one.
 var spinBudget struct {
-	spinning atomic.Int64
-	refused  atomic.Bool  // since the last spin ended
-	closed   atomic.Int64 // no spin begins before this time
+	spinning  atomic.Int64
+	refused   atomic.Bool  // since the last spin ended
+	refusedAt atomic.Int64 // the last time
+	closed    atomic.Int64 // no spin begins before this time
+	crowding  atomic.Int64 // rises with each refusal, falls with each spin
+	waits     atomic.Int64 // begun in a crowd
+}
+
+const (
+	// crowd is how many more refusals than spins make a crowd.
+	crowd = 8
+
+	// crowdMemory is how long after the last refusal there is one.
+	crowdMemory = int64(100 * time.Millisecond)
+)
+
+// crowded reports whether so many spins are refused that a wait had better
+// sleep all the way: to end its sleep early would only make for two of them.
+// One wait in eight is to try all the same.
+func crowded(now int64) bool {
+	b := &spinBudget
+	return b.crowding.Load() >= crowd && now-b.refusedAt.Load() < crowdMemory && b.waits.Add(1)%8 != 0
 }
 
 // takeSpin asks for a share of the budget. The caller gives it back with
@@ -105,9 +118,12 @@ func takeSpin(now int64) bool {
 	if n := b.spinning.Add(1); n > max(1, int64(runtime.GOMAXPROCS(0)/2)) || now < b.closed.Load() {
 		b.spinning.Add(-1)
 		b.refused.Store(true)
+		b.refusedAt.Store(now)
+		b.crowding.Store(min(b.crowding.Load()+1, 2*crowd))
 		counts.overBudget.Add(1)
 		return false
 	}
+	b.crowding.Store(max(b.crowding.Load()-1, 0))
 	return true
 }
 

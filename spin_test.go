@@ -19,6 +19,8 @@ func freshBudget(t *testing.T) {
 		spinBudget.spinning.Store(0)
 		spinBudget.refused.Store(false)
 		spinBudget.closed.Store(0)
+		spinBudget.crowding.Store(0)
+		spinBudget.refusedAt.Store(0)
 	}
 	reset()
 	t.Cleanup(reset)
@@ -56,6 +58,37 @@ func TestACrowdSpinsHalfOfTheTime(t *testing.T) {
 	assert.False(t, takeSpin(2999))
 	assert.True(t, takeSpin(3000))
 	giveSpin(3000, 3001)
+}
+
+func TestInACrowdOneInEightTriesToSpin(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	freshBudget(t)
+	require.True(t, takeSpin(0))
+	for range crowd - 1 {
+		require.False(t, takeSpin(0))
+		require.False(t, crowded(0), "not yet")
+	}
+	for range 5 * crowd {
+		require.False(t, takeSpin(0))
+	}
+	tries := 0
+	for range 80 {
+		if !crowded(0) {
+			tries++
+		}
+	}
+	assert.Equal(t, 10, tries)
+	for range 8 {
+		assert.False(t, crowded(crowdMemory), "the crowd went home")
+	}
+	giveSpin(0, 0)
+	for now := range int64(2 * crowd) {
+		require.True(t, takeSpin(now))
+		giveSpin(now, now)
+	}
+	for range 8 {
+		assert.False(t, crowded(0), "the spins were not refused")
+	}
 }
 
 func TestHybridBeyondTheBudgetSleeps(t *testing.T) {

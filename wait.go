@@ -66,10 +66,9 @@ func SleepUntil(t time.Time) { until(t, sleep) }
 // returns nil if it slept for d, and ctx.Err() at once, whatever d is, if ctx
 // was done before.
 func SleepContext(ctx context.Context, d time.Duration) error {
-	return withinContext(ctx, d, func(now, deadline int64, done <-chan struct{}) bool {
+	return withinContext(ctx, d, func(now, deadline int64, done <-chan struct{}) (int64, bool) {
 		counts.sleep.Add(1)
-		_, reached := park.UntilDone(now, deadline, done)
-		return reached
+		return park.UntilDone(now, deadline, done)
 	})
 }
 
@@ -81,9 +80,10 @@ func SleepContext(ctx context.Context, d time.Duration) error {
 // nothing. A max below min counts as min. A min of zero or less returns at
 // once.
 func SleepRange(min, max time.Duration) {
-	within(min, func(now, soft int64) {
+	within(min, func(now, soft int64) int64 {
 		counts.sleepRange.Add(1)
-		park.Range(now, soft, clock.After(now, max), nil)
+		last, _ := park.Range(now, soft, clock.After(now, max), nil)
+		return last
 	})
 }
 
@@ -96,26 +96,32 @@ func For(d time.Duration) { within(d, cheapest) }
 // Until is [For] until t. A t in the past returns at once.
 func Until(t time.Time) { until(t, cheapest) }
 
-func sleep(now, deadline int64) {
+// A way waits until a deadline, or until so shortly before it that the rest is
+// to be spun without a pause, and returns its last reading of the clock.
+type way func(now, deadline int64) int64
+
+func sleep(now, deadline int64) int64 {
 	counts.sleep.Add(1)
 	class := classOf(deadline - now)
 	class.settle(now)
-	class.note(park.Until(now, deadline) - deadline)
+	last := park.Until(now, deadline)
+	class.note(last - deadline)
+	return last
 }
 
-func cheapest(now, deadline int64) {
+func cheapest(now, deadline int64) int64 {
 	switch classOf(deadline - now).advise(deadline - now) {
 	case MethodSpin:
-		spin(now, deadline)
+		return spin(now, deadline)
 	case MethodHybrid:
-		hybrid(now, deadline)
+		return hybrid(now, deadline)
 	default:
-		sleep(now, deadline)
+		return sleep(now, deadline)
 	}
 }
 
 // within waits for d by the given way, in a synctest bubble by time.Sleep.
-func within(d time.Duration, way func(now, deadline int64)) {
+func within(d time.Duration, by way) {
 	if d <= 0 {
 		return
 	}
@@ -124,27 +130,35 @@ func within(d time.Duration, way func(now, deadline int64)) {
 		time.Sleep(d)
 		return
 	}
-	way(now, clock.After(now, d))
+	deadline := clock.After(now, d)
+	spinOut(by(now, deadline), deadline)
 }
 
 // until waits until t by the given way, in a synctest bubble by time.Sleep.
-func until(t time.Time, way func(now, deadline int64)) {
+func until(t time.Time, by way) {
 	now := clock.Now()
 	if clock.Fake(now) {
 		time.Sleep(time.Until(t))
 		return
 	}
 	if deadline := clock.At(t); deadline > now {
-		way(now, deadline)
+		spinOut(by(now, deadline), deadline)
 	}
 }
 
-// withinContext waits for d by the given way, which reports whether it
-// reached the deadline before done was closed.
-func withinContext(ctx context.Context, d time.Duration, way func(now, deadline int64, done <-chan struct{}) bool) error {
-	if ctx == nil {
-		panic("wait: nil Context")
+// spinOut spins until the deadline without a pause. It is the last thing that
+// a wait does: what else there is to run would run from a cold cache, and after
+// the deadline.
+func spinOut(now, deadline int64) {
+	for now < deadline {
+		now = clock.Now()
 	}
+}
+
+// withinContext waits for d by the given way, which besides what a way returns
+// reports whether it got there before done was closed.
+func withinContext(ctx context.Context, d time.Duration, by func(now, deadline int64, done <-chan struct{}) (int64, bool)) error {
+	mustHave(ctx != nil, "Context")
 	if err := ctx.Err(); err != nil || d <= 0 {
 		return err
 	}
@@ -152,9 +166,12 @@ func withinContext(ctx context.Context, d time.Duration, way func(now, deadline 
 	if clock.Fake(now) {
 		return fakeSleep(ctx, d)
 	}
-	if !way(now, clock.After(now, d), ctx.Done()) {
+	deadline := clock.After(now, d)
+	last, reached := by(now, deadline, ctx.Done())
+	if !reached {
 		return ctx.Err()
 	}
+	spinOut(last, deadline)
 	return nil
 }
 
