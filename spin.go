@@ -11,8 +11,9 @@ import (
 
 const (
 	// exactly is the rest of a spin in which the clock is read without a
-	// pause in between. It is longer than the longest pause.
-	exactly = int64(300 * time.Nanosecond)
+	// pause in between. It is longer than the longest pause, and than what a
+	// wait does at the end of its spin takes with a cold cache.
+	exactly = int64(2 * time.Microsecond)
 
 	// turn is how long a spin keeps the only P from other goroutines.
 	turn = int64(20 * time.Microsecond)
@@ -91,24 +92,23 @@ var spinBudget struct {
 	refused   atomic.Bool  // since the last spin ended
 	refusedAt atomic.Int64 // the last time
 	closed    atomic.Int64 // no spin begins before this time
-	crowding  atomic.Int64 // rises with each refusal, falls with each spin
-	waits     atomic.Int64 // begun in a crowd
+	waiting   atomic.Int64 // Hybrids under way, asleep or spinning
 }
 
 const (
-	// crowd is how many more refusals than spins make a crowd.
-	crowd = 8
+	// crowd is how many Hybrids under way make one.
+	crowd = 16
 
-	// crowdMemory is how long after the last refusal there is one.
+	// crowdMemory is for how long a crowd in which one was refused sleeps.
 	crowdMemory = int64(100 * time.Millisecond)
 )
 
-// crowded reports whether so many spins are refused that a wait had better
-// sleep all the way: to end its sleep early would only make for two of them.
-// One wait in eight is to try all the same.
+// crowded reports whether a wait that begins now had better sleep all the way,
+// because its spin is likely to be refused: to end a sleep early for nothing
+// makes two of it.
 func crowded(now int64) bool {
 	b := &spinBudget
-	return b.crowding.Load() >= crowd && now-b.refusedAt.Load() < crowdMemory && b.waits.Add(1)%8 != 0
+	return b.waiting.Load() > crowd && now-b.refusedAt.Load() < crowdMemory
 }
 
 // takeSpin asks for a share of the budget. The caller gives it back with
@@ -119,11 +119,9 @@ func takeSpin(now int64) bool {
 		b.spinning.Add(-1)
 		b.refused.Store(true)
 		b.refusedAt.Store(now)
-		b.crowding.Store(min(b.crowding.Load()+1, 2*crowd))
 		counts.overBudget.Add(1)
 		return false
 	}
-	b.crowding.Store(max(b.crowding.Load()-1, 0))
 	return true
 }
 

@@ -19,8 +19,8 @@ func freshBudget(t *testing.T) {
 		spinBudget.spinning.Store(0)
 		spinBudget.refused.Store(false)
 		spinBudget.closed.Store(0)
-		spinBudget.crowding.Store(0)
-		spinBudget.refusedAt.Store(0)
+		spinBudget.waiting.Store(0)
+		spinBudget.refusedAt.Store(-crowdMemory)
 	}
 	reset()
 	t.Cleanup(reset)
@@ -60,35 +60,18 @@ func TestACrowdSpinsHalfOfTheTime(t *testing.T) {
 	giveSpin(3000, 3001)
 }
 
-func TestInACrowdOneInEightTriesToSpin(t *testing.T) {
+func TestACrowdThatWasRefusedSleepsForAWhile(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	freshBudget(t)
-	require.True(t, takeSpin(0))
-	for range crowd - 1 {
-		require.False(t, takeSpin(0))
-		require.False(t, crowded(0), "not yet")
-	}
-	for range 5 * crowd {
-		require.False(t, takeSpin(0))
-	}
-	tries := 0
-	for range 80 {
-		if !crowded(0) {
-			tries++
-		}
-	}
-	assert.Equal(t, 10, tries)
-	for range 8 {
-		assert.False(t, crowded(crowdMemory), "the crowd went home")
-	}
-	giveSpin(0, 0)
-	for now := range int64(2 * crowd) {
-		require.True(t, takeSpin(now))
-		giveSpin(now, now)
-	}
-	for range 8 {
-		assert.False(t, crowded(0), "the spins were not refused")
-	}
+	now := int64(time.Second)
+	spinBudget.waiting.Store(crowd + 1)
+	assert.False(t, crowded(now), "none was refused")
+	require.True(t, takeSpin(now))
+	require.False(t, takeSpin(now))
+	assert.True(t, crowded(now+1))
+	assert.False(t, crowded(now+crowdMemory), "it tries again")
+	spinBudget.waiting.Store(crowd)
+	assert.False(t, crowded(now+1), "too few for a crowd")
 }
 
 func TestHybridBeyondTheBudgetSleeps(t *testing.T) {
@@ -120,6 +103,7 @@ func TestTheBudgetIsGivenBack(t *testing.T) {
 	}
 	wg.Wait()
 	assert.Zero(t, spinBudget.spinning.Load())
+	assert.Zero(t, spinBudget.waiting.Load())
 }
 
 // On the only P a spin would keep everybody else from running for 10 ms, after
