@@ -158,7 +158,7 @@ func (b *theBell) ring(uintptr) bool {
 	slot := b.armed.Load()
 	if slot != noSlot {
 		due, expiry := dueAt(slot), b.expiry.Load()
-		if now < expiry {
+		if now < expiry || now < due-maxLead {
 			b.setTo(slot) // rung for a slot that was claimed no longer
 			return false
 		}

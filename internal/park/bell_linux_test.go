@@ -100,6 +100,22 @@ func TestNoClaimIsLost(t *testing.T) {
 	}
 }
 
+// The keeper may find the expiry of a slot whose claim was overtaken. It must
+// not spin until the slot that stands.
+func TestTheKeeperDoesNotSpinForAFarSlot(t *testing.T) {
+	b := newBell()
+	require.NoError(t, b.tryOpen())
+	defer b.file.Close()
+	now := clock.Now()
+	slot := slotOf(now + int64(10*time.Second))
+	b.armed.Store(slot)
+	b.expiry.Store(now - 1)
+	assert.False(t, b.ring(0))
+	assert.Less(t, clock.Now()-now, int64(5*time.Second))
+	assert.Equal(t, slot, b.armed.Load())
+	assert.Greater(t, b.expiry.Load(), now+int64(9*time.Second), "the timer was set again")
+}
+
 func TestSleepersJoinAMarkedSlot(t *testing.T) {
 	require.Eventually(t, bell.ready, 5*time.Second, time.Millisecond)
 	now := clock.Now()
