@@ -120,7 +120,7 @@ func ExampleSetFloor() {
 	// Output:
 	// the same: true
 	// <nil>
-	// wait: floor: ClockCost is negative (-1ns): invalid argument true
+	// wait: floor: field ClockCost is negative (-1ns): invalid argument true
 }
 
 func ExampleFloor_Advise() {

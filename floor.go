@@ -1,6 +1,7 @@
 package wait
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -220,46 +221,51 @@ func SetFloor(f Floor) error {
 	return nil
 }
 
+// check returns an error that names the first field of f that cannot be.
 func (f Floor) check() error {
 	for _, field := range []struct {
 		name  string
 		value time.Duration
 	}{{"ClockStep", f.ClockStep}, {"ClockCost", f.ClockCost}, {"Tick", f.Tick}} {
 		if field.value < 0 {
-			return fmt.Errorf("%s is negative (%v)", field.name, field.value)
+			return fmt.Errorf("field %s is negative (%v)", field.name, field.value)
 		}
 	}
 	switch f.Wakeup {
 	case "", WakeupTimerfd, WakeupRuntime:
 	default:
-		return fmt.Errorf("Wakeup is unknown (%q)", f.Wakeup)
+		return fmt.Errorf("field Wakeup is unknown (%q)", f.Wakeup)
 	}
 	if len(f.Classes) == 0 {
-		return fmt.Errorf("Classes is empty")
+		return errors.New("field Classes is empty")
 	}
+	last := time.Duration(0)
 	for i, c := range f.Classes {
-		if err := c.check(); err != nil {
-			return fmt.Errorf("Classes[%d].%w", i, err)
+		if err := c.check(last); err != nil {
+			return fmt.Errorf("field Classes[%d].%w", i, err)
 		}
-		if i > 0 && c.UpTo <= f.Classes[i-1].UpTo {
-			return fmt.Errorf("Classes[%d].UpTo is not above that of the class before (%v)", i, c.UpTo)
-		}
+		last = c.UpTo
 	}
 	return nil
 }
 
-func (c FloorClass) check() error {
-	switch {
-	case classOf(int64(c.UpTo)).upTo != c.UpTo:
-		return fmt.Errorf("UpTo is not that of a class (%v)", c.UpTo)
-	case c.P50 < 0:
-		return fmt.Errorf("P50 is negative (%v)", c.P50)
-	case c.P90 < c.P50:
-		return fmt.Errorf("P90 is below P50 (%v)", c.P90)
-	case c.P99 < c.P90:
-		return fmt.Errorf("P99 is below P90 (%v)", c.P99)
-	case c.Samples < 0:
-		return fmt.Errorf("Samples is negative (%d)", c.Samples)
+// check is the like for a class that comes after one up to last.
+func (c FloorClass) check(last time.Duration) error {
+	for _, field := range []struct {
+		ok   bool
+		is   string
+		what any
+	}{
+		{classOf(int64(c.UpTo)).upTo == c.UpTo, "UpTo is not that of a class", c.UpTo},
+		{c.UpTo > last, "UpTo is not above that of the class before", c.UpTo},
+		{c.P50 >= 0, "P50 is negative", c.P50},
+		{c.P90 >= c.P50, "P90 is below P50", c.P90},
+		{c.P99 >= c.P90, "P99 is below P90", c.P99},
+		{c.Samples >= 0, "Samples is negative", c.Samples},
+	} {
+		if !field.ok {
+			return fmt.Errorf("%s (%v)", field.is, field.what)
+		}
 	}
 	return nil
 }

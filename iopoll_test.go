@@ -331,7 +331,8 @@ func TestPollPanicsOnWhatIsNil(t *testing.T) {
 		{"TryReadPollTimeoutAtomic", "cond", func() { _, _ = wait.TryReadPollTimeoutAtomic(withoutError(one), nil, 0, 0) }},
 		{"PollTimeout", "cond", func() { _ = wait.PollTimeout(nil, 0, 0) }},
 		{"PollTimeoutAtomic", "cond", func() { _ = wait.PollTimeoutAtomic(nil, 0, 0) }},
-		{"PollContext", "Context", func() { wait.PollContext(nil) }}, //nolint:staticcheck // on purpose
+		//lint:ignore SA1012 a nil Context is what is tested
+		{"PollContext", "Context", func() { wait.PollContext(nil) }},
 		{"OnPoll", "OnPoll function", func() { wait.OnPoll(nil) }},
 	} {
 		t.Run(c.name+" "+c.missing, func(t *testing.T) {

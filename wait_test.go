@@ -293,7 +293,7 @@ func TestContextForms(t *testing.T) {
 			expired, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
 			defer cancel()
 			assert.Equal(t, context.DeadlineExceeded, f(expired, time.Minute))
-			assert.PanicsWithValue(t, "wait: nil Context", func() { _ = f(nil, 1) }) //nolint:staticcheck // on purpose
+			assert.PanicsWithValue(t, "wait: nil Context", func() { _ = f(nil, 1) })
 		})
 	}
 }

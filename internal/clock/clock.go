@@ -33,7 +33,8 @@ func Now() int64 { return int64(time.Since(epoch)) }
 //
 // The bubble's clock starts in the year 2000, long before the program did (or,
 // on a board without a clock that starts in 1970, long after). A reading that
-// is not so far off is real, without a further look.
+// is not so far off is taken for real without a further look; a bubble that
+// slept until the 14 months after the start of the program would be mistaken.
 func Fake(now int64) bool {
 	return uint64(now) > longRun && !hasMonotonic(time.Now())
 }
@@ -62,13 +63,13 @@ func At(t time.Time) int64 {
 	if hasMonotonic(t) {
 		return int64(t.Sub(epoch))
 	}
-	d := t.Sub(time.Now()) // before Now: in the other order it would be early
+	d := time.Until(t) // before Now: in the other order it would be early
 	if d < 0 {
 		return 0 // when the program started
 	}
 	return After(Now(), d)
 }
 
-// Time returns the deadline as a [time.Time] that carries a monotonic
-// reading.
+// Time returns the deadline as a [time.Time]. It carries a monotonic reading
+// unless it is a century away.
 func Time(deadline int64) time.Time { return epoch.Add(time.Duration(deadline)) }
