@@ -35,8 +35,6 @@ func hybrid(now, deadline int64) int64 {
 
 func hybridUntil(now, deadline int64, done <-chan struct{}) (last int64, reached bool) {
 	counts.hybrid.Add(1)
-	spinBudget.waiting.Add(1)
-	defer spinBudget.waiting.Add(-1)
 	if crowded(now) {
 		counts.overBudget.Add(1)
 		return park.UntilDone(now, deadline, done)

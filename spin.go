@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/precisewait/wait/internal/clock"
+	"github.com/precisewait/wait/internal/park"
 	"github.com/precisewait/wait/internal/pause"
 )
 
@@ -90,25 +91,23 @@ func (y *yielder) yield(now int64) {
 var spinBudget struct {
 	spinning  atomic.Int64
 	refused   atomic.Bool  // since the last spin ended
-	refusedAt atomic.Int64 // the last time
+	refusedAt atomic.Int64 // the last time that one was
 	closed    atomic.Int64 // no spin begins before this time
-	waiting   atomic.Int64 // Hybrids under way, asleep or spinning
 }
 
 const (
-	// crowd is how many Hybrids under way make one.
+	// crowd is how many goroutines asleep make one.
 	crowd = 16
 
 	// crowdMemory is for how long a crowd in which one was refused sleeps.
-	crowdMemory = int64(100 * time.Millisecond)
+	crowdMemory = int64(500 * time.Millisecond)
 )
 
 // crowded reports whether a wait that begins now had better sleep all the way,
 // because its spin is likely to be refused: to end a sleep early for nothing
 // makes two of it.
 func crowded(now int64) bool {
-	b := &spinBudget
-	return b.waiting.Load() > crowd && now-b.refusedAt.Load() < crowdMemory
+	return now-spinBudget.refusedAt.Load() < crowdMemory && park.Parked() > crowd
 }
 
 // takeSpin asks for a share of the budget. The caller gives it back with

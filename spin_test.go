@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/precisewait/wait/internal/clock"
+	"github.com/precisewait/wait/internal/park"
 )
 
 // freshBudget gives a test the spin budget as it is in the beginning.
@@ -19,7 +20,6 @@ func freshBudget(t *testing.T) {
 		spinBudget.spinning.Store(0)
 		spinBudget.refused.Store(false)
 		spinBudget.closed.Store(0)
-		spinBudget.waiting.Store(0)
 		spinBudget.refusedAt.Store(-crowdMemory)
 	}
 	reset()
@@ -63,15 +63,21 @@ func TestACrowdSpinsHalfOfTheTime(t *testing.T) {
 func TestACrowdThatWasRefusedSleepsForAWhile(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
 	freshBudget(t)
+	var sleepers sync.WaitGroup
+	for range 2 * crowd {
+		sleepers.Go(func() { Sleep(300 * time.Millisecond) })
+	}
+	for park.Parked() < 2*crowd {
+		time.Sleep(time.Millisecond)
+	}
 	now := int64(time.Second)
-	spinBudget.waiting.Store(crowd + 1)
 	assert.False(t, crowded(now), "none was refused")
 	require.True(t, takeSpin(now))
 	require.False(t, takeSpin(now))
 	assert.True(t, crowded(now+1))
 	assert.False(t, crowded(now+crowdMemory), "it tries again")
-	spinBudget.waiting.Store(crowd)
-	assert.False(t, crowded(now+1), "too few for a crowd")
+	sleepers.Wait()
+	assert.False(t, crowded(now+1), "the crowd has gone")
 }
 
 func TestHybridBeyondTheBudgetSleeps(t *testing.T) {
@@ -103,7 +109,6 @@ func TestTheBudgetIsGivenBack(t *testing.T) {
 	}
 	wg.Wait()
 	assert.Zero(t, spinBudget.spinning.Load())
-	assert.Zero(t, spinBudget.waiting.Load())
 }
 
 // On the only P a spin would keep everybody else from running for 10 ms, after

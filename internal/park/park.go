@@ -163,11 +163,17 @@ var counters struct {
 	failures   atomic.Uint64
 }
 
+// Parked returns how many goroutines are asleep.
+func Parked() int64 {
+	ended := counters.ended.Load() // before begun, or there could be more of them
+	return int64(counters.begun.Load() - ended)
+}
+
 // ReadCounts returns the counts so far.
 func ReadCounts() Counts {
-	ended := counters.ended.Load() // before begun, or there could be more of them
+	ended := counters.ended.Load()
 	return Counts{
-		Parked:       int64(counters.begun.Load() - ended),
+		Parked:       Parked(),
 		Alarms:       counters.alarms.Load(),
 		Served:       ended,
 		AlarmRings:   counters.alarmRings.Load(),
