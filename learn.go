@@ -78,7 +78,7 @@ func classOf(ns int64) *class {
 }
 
 // note leaves a sleep's lateness to be learned by settle, when the next wait
-// begins. Learning takes a third of a microsecond, which a sleeper that has
+// begins. Learning takes a tenth of a microsecond, which a sleeper that has
 // just woken up does not have, and one that is about to sleep does.
 func (c *class) note(late int64) { c.noted.Store(late + 1) }
 

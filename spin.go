@@ -91,7 +91,7 @@ func (y *yielder) yield(now int64) {
 var spinBudget struct {
 	spinning  atomic.Int64
 	refused   atomic.Bool  // since the last spin ended
-	refusedAt atomic.Int64 // the last time that one was
+	refusedAt atomic.Int64 // the last time that one was, or 0
 	closed    atomic.Int64 // no spin begins before this time
 }
 
@@ -107,11 +107,12 @@ const (
 // because its spin is likely to be refused: to end a sleep early for nothing
 // makes two of it.
 func crowded(now int64) bool {
-	return now-spinBudget.refusedAt.Load() < crowdMemory && park.Parked() > crowd
+	at := spinBudget.refusedAt.Load()
+	return at > 0 && now-at < crowdMemory && park.Parked() > crowd
 }
 
-// takeSpin asks for a share of the budget. The caller gives it back with
-// giveSpin, also when the answer is false.
+// takeSpin asks for a share of the budget. If the answer is true, the caller
+// gives it back with giveSpin.
 func takeSpin(now int64) bool {
 	b := &spinBudget
 	if n := b.spinning.Add(1); n > max(1, int64(runtime.GOMAXPROCS(0)/2)) || now < b.closed.Load() {

@@ -20,7 +20,7 @@ func freshBudget(t *testing.T) {
 		spinBudget.spinning.Store(0)
 		spinBudget.refused.Store(false)
 		spinBudget.closed.Store(0)
-		spinBudget.refusedAt.Store(-crowdMemory)
+		spinBudget.refusedAt.Store(0)
 	}
 	reset()
 	t.Cleanup(reset)
@@ -72,6 +72,7 @@ func TestACrowdThatWasRefusedSleepsForAWhile(t *testing.T) {
 	}
 	now := int64(time.Second)
 	assert.False(t, crowded(now), "none was refused")
+	assert.False(t, crowded(1), "nor has one just after the program started")
 	require.True(t, takeSpin(now))
 	require.False(t, takeSpin(now))
 	assert.True(t, crowded(now+1))
