@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/precisewait/wait/internal/park"
+	"github.com/precisewait/wait/internal/pause"
 )
 
 // Hybrid sleeps until shortly before the end of d, then spins the rest. It is
@@ -42,7 +43,7 @@ func hybridUntil(now, deadline int64, done <-chan struct{}) (last int64, reached
 	class := classOf(deadline - now)
 	if rest, probe := class.plan(deadline - now); rest > 0 {
 		wake := now + rest
-		if now, reached = park.UntilDone(now, wake, done); !reached {
+		if now, reached = park.Ahead(now, wake, deadline, done); !reached {
 			return now, false
 		}
 		if probe {
@@ -57,6 +58,7 @@ func hybridUntil(now, deadline int64, done <-chan struct{}) (last int64, reached
 	if !takeSpin(now) {
 		return park.UntilDone(now, deadline, done)
 	}
+	pause.Callers()
 	last, reached = spinUntil(now, deadline, done)
 	giveSpin(now, last)
 	return last, reached

@@ -242,7 +242,7 @@ func TestAnAlarmOutlivesAStaleExpiry(t *testing.T) {
 		time.Sleep(50 * time.Microsecond)
 		now := clock.Now()
 		deadline := now + int64(2*time.Millisecond)
-		a.wait(now, deadline)
+		a.wait(now, deadline, deadline)
 		assert.GreaterOrEqual(t, clock.Now(), deadline)
 	}
 }
@@ -275,4 +275,41 @@ func TestAShortSleepSleepsForHalfOfItsTime(t *testing.T) {
 	defer l.Store(l.Load())
 	l.Store(maxLead)
 	assert.EqualValues(t, 50, leadOf(100))
+}
+
+func TestABusyProgramLeavesTheAlarmsForAWhile(t *testing.T) {
+	defer alarms.busy.Store(alarms.busy.Load())
+	alarms.busy.Store(0)
+	lost()
+	assert.False(t, busy(), "one loss is no sign")
+	lost()
+	for range busyFor - 1 {
+		assert.True(t, busy(), "the second in a row is")
+	}
+	assert.False(t, busy(), "then an alarm is tried again")
+	lost()
+	assert.True(t, busy(), "in vain")
+
+	alarms.busy.Store(1)
+	now := clock.Now()
+	for alarms.busy.Load() != 0 { // until the kernel's timer wins one
+		Until(now, now+int64(time.Millisecond))
+		now = clock.Now()
+	}
+	assert.False(t, busy())
+}
+
+func TestAheadEndsBeforeTheSpin(t *testing.T) {
+	earlier := 0
+	for range 100 {
+		now := clock.Now()
+		deadline, end := now+int64(time.Millisecond), now+int64(time.Second)
+		last, reached := Ahead(now, deadline, end, nil)
+		require.True(t, reached)
+		require.GreaterOrEqual(t, last, deadline)
+		if last < end {
+			earlier++
+		}
+	}
+	assert.Greater(t, earlier, 50, "woken by the kernel's timer")
 }

@@ -33,7 +33,19 @@ const (
 
 // Until parks the calling goroutine until deadline and returns the reading of
 // the clock that showed it to be past. now is the caller's own last reading.
-func Until(now, deadline int64) int64 {
+func Until(now, deadline int64) int64 { return until(now, deadline, deadline) }
+
+// Ahead is [UntilDone] for a caller that spins from then on until end. It
+// sees to it that nothing it has set interrupts the spin, if the program is
+// idle.
+func Ahead(now, deadline, end int64, done <-chan struct{}) (last int64, reached bool) {
+	if done == nil {
+		return until(now, deadline, end), true
+	}
+	return inCrowd(now, deadline, done)
+}
+
+func until(now, deadline, end int64) int64 {
 	if now >= deadline {
 		return now
 	}
@@ -47,7 +59,7 @@ func Until(now, deadline int64) int64 {
 		case rest < tooShort:
 			runtime.Gosched()
 		default:
-			wake(now, deadline)
+			wake(now, deadline, end)
 		}
 		now = clock.Now()
 	}

@@ -7,11 +7,14 @@ import (
 )
 
 // wake parks until the deadline, less than horizon away, or a little before.
-func wake(now, deadline int64) {
-	if a, i := takeAlarm(); a != nil {
-		a.wait(now, deadline)
-		dropAlarm(i)
-		return
+// The caller spins from then on until end.
+func wake(now, deadline, end int64) {
+	if !busy() {
+		if a, i := takeAlarm(); a != nil {
+			a.wait(now, deadline, end)
+			dropAlarm(i)
+			return
+		}
 	}
 	mark(now, deadline)
 	time.Sleep(time.Duration(deadline - clock.Now()))

@@ -4,7 +4,7 @@ package park
 
 import "time"
 
-func wake(now, deadline int64) { time.Sleep(time.Duration(deadline - now)) }
+func wake(now, deadline, end int64) { time.Sleep(time.Duration(deadline - now)) }
 
 func mark(now, deadline int64) {}
 

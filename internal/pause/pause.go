@@ -1,2 +1,2 @@
-// Package pause tells the processor that the program is spinning.
+// Package pause holds what a spin has to tell the processor.
 package pause

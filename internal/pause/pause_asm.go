@@ -6,3 +6,10 @@ package pause
 // to some hundred nanoseconds: PAUSE on amd64, ISB on arm64. How long that is
 // differs tenfold between processors, so it is never a measure of time.
 func Core()
+
+// Callers has the processor fetch the code to which the next six callers
+// return, and the frames on their stack, into its caches: after a long sleep
+// they are no longer there, and who comes back from a spin has no time to wait
+// for them. It follows the frame pointers, as the runtime's tracer does, and
+// reads nothing else.
+func Callers()

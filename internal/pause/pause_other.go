@@ -4,3 +4,6 @@ package pause
 
 // Core does nothing: the processor has no such hint, or purego rules it out.
 func Core() {}
+
+// Callers does nothing.
+func Callers() {}
