@@ -186,16 +186,8 @@ func CurrentFloor() Floor {
 		ClockCost: time.Duration(ruler.cost.Load()),
 		Tick:      time.Duration(ruler.tick.Load()),
 		Wakeup:    wakeup(park.ReadCounts()),
-		Classes:   currentClasses(),
+		Classes:   classes.figures(),
 	}
-}
-
-func currentClasses() []FloorClass {
-	list := make([]FloorClass, len(classes))
-	for i := range classes {
-		list[i] = classes[i].figures()
-	}
-	return list
 }
 
 // SetFloor installs a floor that was measured before, on this host, in place
@@ -215,7 +207,7 @@ func SetFloor(f Floor) error {
 	ruler.tick.Store(int64(f.Tick))
 	for _, c := range f.Classes {
 		if c.Samples >= enough {
-			classOf(int64(c.UpTo)).replace(samplesOf(c.P50, c.P90, c.P99))
+			classes.of(int64(c.UpTo)).replace(samplesOf(c.P50, c.P90, c.P99))
 		}
 	}
 	return nil
@@ -256,7 +248,7 @@ func (c FloorClass) check(last time.Duration) error {
 		is   string
 		what any
 	}{
-		{classOf(int64(c.UpTo)).upTo == c.UpTo, "UpTo is not that of a class", c.UpTo},
+		{classes.of(int64(c.UpTo)).upTo == c.UpTo, "UpTo is not that of a class", c.UpTo},
 		{c.UpTo > last, "UpTo is not above that of the class before", c.UpTo},
 		{c.P50 >= 0, "P50 is negative", c.P50},
 		{c.P90 >= c.P50, "P90 is below P50", c.P90},

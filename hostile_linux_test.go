@@ -57,31 +57,47 @@ func checkVerbs() {
 	wg.Wait()
 }
 
-// signalsChild waits while SIGURG and SIGUSR1 rain on every thread.
-func signalsChild() {
+// A flood sends SIGURG and SIGUSR1 to every thread until its context is done.
+type flood struct {
+	sent, taken atomic.Int64
+	sender      sync.WaitGroup
+}
+
+func startFlood(ctx context.Context) *flood {
+	f := new(flood)
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, unix.SIGUSR1)
-	var taken, sent atomic.Int64
 	go func() {
 		for range signals {
-			taken.Add(1)
+			f.taken.Add(1)
 		}
 	}()
-	ctx, stop := context.WithCancel(context.Background())
-	var sender sync.WaitGroup
-	sender.Go(func() {
+	f.sender.Go(func() {
 		pid := os.Getpid()
 		for ctx.Err() == nil {
 			for _, tid := range threadIDs() {
 				for _, sig := range []unix.Signal{unix.SIGURG, unix.SIGUSR1} {
 					if unix.Tgkill(pid, tid, sig) == nil {
-						sent.Add(1)
+						f.sent.Add(1)
 					}
 				}
 			}
 			time.Sleep(20 * time.Microsecond)
 		}
 	})
+	return f
+}
+
+// wait waits for the last signal, and checks that there were enough.
+func (f *flood) wait() {
+	f.sender.Wait()
+	check(f.sent.Load() > 1000 && f.taken.Load() > 0, "only %d signals were sent, %d taken", f.sent.Load(), f.taken.Load())
+}
+
+// signalsChild waits while signals rain on every thread.
+func signalsChild() {
+	ctx, stop := context.WithCancel(context.Background())
+	flood := startFlood(ctx)
 	for _, procs := range []int{2, 1} {
 		runtime.GOMAXPROCS(procs)
 		for range 3 {
@@ -95,8 +111,7 @@ func signalsChild() {
 		}
 	}
 	stop()
-	sender.Wait()
-	check(sent.Load() > 1000 && taken.Load() > 0, "only %d signals were sent, %d taken", sent.Load(), taken.Load())
+	flood.wait()
 }
 
 func threadIDs() (ids []int) {
@@ -150,23 +165,27 @@ func descriptorsChild() {
 
 func TestWaitsWorkWithoutDescriptors(t *testing.T) { runChild(t, "descriptors") }
 
-// seccompChild has timerfd_create refused by a filter.
-func seccompChild() {
+// refuse has the kernel refuse a system call to the whole process from now on.
+func refuse(call uint32) {
 	const load, jumpEqual, ret = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, unix.BPF_RET | unix.BPF_K
 	const seccompSetModeFilter, seccompFilterFlagTSync = 1, 1
 	filter := []unix.SockFilter{
 		{Code: load, K: 0}, // the number of the system call
-		{Code: jumpEqual, K: unix.SYS_TIMERFD_CREATE, Jf: 1},
+		{Code: jumpEqual, K: call, Jf: 1},
 		{Code: ret, K: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)},
 		{Code: ret, K: unix.SECCOMP_RET_ALLOW},
 	}
 	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	checkErr(unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
 	program := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, seccompSetModeFilter, seccompFilterFlagTSync, uintptr(unsafe.Pointer(&program)))
 	check(errno == 0, "seccomp: %v", errno)
-	runtime.UnlockOSThread()
+}
 
+// seccompChild has timerfd_create refused by a filter.
+func seccompChild() {
+	refuse(unix.SYS_TIMERFD_CREATE)
 	_, err := unix.TimerfdCreate(unix.CLOCK_MONOTONIC, 0)
 	check(err == unix.EPERM, "the filter does not work: %v", err)
 	checkVerbs()

@@ -40,7 +40,7 @@ func hybridUntil(now, deadline int64, done <-chan struct{}) (last int64, reached
 		counts.overBudget.Add(1)
 		return park.UntilDone(now, deadline, done)
 	}
-	class := classOf(deadline - now)
+	class := classes.of(deadline - now)
 	if rest, probe := class.plan(deadline - now); rest > 0 {
 		wake := now + rest
 		if now, reached = park.Ahead(now, wake, deadline, done); !reached {

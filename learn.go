@@ -38,7 +38,7 @@ const (
 // A class learns the lateness of sleeps of about one length. Lateness grows
 // with the length, so one figure for all cannot be right.
 type class struct {
-	upTo time.Duration
+	upTo time.Duration // the longest sleep in it
 
 	// What others read, without a lock.
 	p50, p90, p99 atomic.Int64
@@ -56,26 +56,49 @@ type class struct {
 	contrary int // probes in a row that contradict the margin
 }
 
-var classes = [...]class{
-	{upTo: 30 * time.Microsecond},
-	{upTo: 100 * time.Microsecond},
-	{upTo: 300 * time.Microsecond},
-	{upTo: time.Millisecond},
-	{upTo: 3 * time.Millisecond},
-	{upTo: 10 * time.Millisecond},
-	{upTo: 30 * time.Millisecond},
-	{upTo: math.MaxInt64},
+var limits = [...]time.Duration{
+	30 * time.Microsecond,
+	100 * time.Microsecond,
+	300 * time.Microsecond,
+	time.Millisecond,
+	3 * time.Millisecond,
+	10 * time.Millisecond,
+	30 * time.Millisecond,
+	math.MaxInt64,
 }
 
-// classOf returns the class of a sleep that takes ns.
-func classOf(ns int64) *class {
-	for i := range classes {
-		if ns <= int64(classes[i].upTo) {
-			return &classes[i]
+// A classSet is a floor as it is learned: the classes, shortest first.
+type classSet [len(limits)]class
+
+func newClassSet() *classSet {
+	s := new(classSet)
+	for i := range s {
+		s[i].upTo = limits[i]
+	}
+	return s
+}
+
+// of returns the class of a sleep that takes ns.
+func (s *classSet) of(ns int64) *class {
+	for i := range s {
+		if ns <= int64(s[i].upTo) {
+			return &s[i]
 		}
 	}
 	panic("unreachable: the last class has no end")
 }
+
+// figures returns what is known of the classes.
+func (s *classSet) figures() []FloorClass {
+	list := make([]FloorClass, len(s))
+	for i := range s {
+		list[i] = s[i].figures()
+	}
+	return list
+}
+
+// classes is the floor that the whole program shares. A Thread has its own.
+var classes = newClassSet()
 
 // note leaves a sleep's lateness to be learned by settle, when the next wait
 // begins. Learning takes a tenth of a microsecond, which a sleeper that has

@@ -160,9 +160,9 @@ func TestRequestsBelowTheFloorAreSpunButForAFewProbes(t *testing.T) {
 func TestClassOf(t *testing.T) {
 	for i := range classes {
 		upTo := int64(classes[i].upTo)
-		assert.Same(t, &classes[i], classOf(upTo))
+		assert.Same(t, &classes[i], classes.of(upTo))
 		if i+1 < len(classes) {
-			assert.Same(t, &classes[i+1], classOf(upTo+1))
+			assert.Same(t, &classes[i+1], classes.of(upTo+1))
 			assert.Less(t, upTo, int64(classes[i+1].upTo))
 		}
 	}
@@ -208,7 +208,7 @@ func TestHybridLeavesAPoisonedFloorBehind(t *testing.T) {
 		Hybrid(time.Millisecond)
 	}
 	t.Logf("spun %v per wait", (ReadStats().Spun-before)/200)
-	assert.Less(t, classOf(int64(time.Millisecond)).figures().P50, 50*time.Millisecond/2, "still poisoned")
+	assert.Less(t, classes.of(int64(time.Millisecond)).figures().P50, 50*time.Millisecond/2, "still poisoned")
 }
 
 func TestSetFloorInstallsWhatItWasGiven(t *testing.T) {

@@ -19,18 +19,6 @@ import (
 	"github.com/precisewait/wait"
 )
 
-// onFreshThread runs f on a thread that no other goroutine uses, and that
-// ends with it: whatever f leaves behind is gone.
-func onFreshThread(f func()) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread()
-		f()
-	}()
-	<-done
-}
-
 // kernelSlack returns what the kernel says about the slack of a thread, by
 // another way than prctl. Of other threads than the calling one it tells only
 // the privileged.

@@ -11,13 +11,15 @@ import (
 // are read one after the other, so they may be off against each other by the
 // waits that end meanwhile.
 type Stats struct {
-	// Waits begun, by the way they were done. Those of [For] and [Until]
-	// count as what they picked, the sleeps between polls as SleepRange.
+	// Waits begun, by the way they were done, those of Threads too. Those of
+	// [For] and [Until] count as what they picked, the sleeps between polls as SleepRange.
 	Sleeps, SleepRanges, Spins, Hybrids uint64
 
 	Polls      uint64        // calls of the ReadPollTimeout family
 	Spun       time.Duration // total time spun
 	OverBudget uint64        // spins that Hybrid left out because too many others were spinning
+
+	Interrupted uint64 // times that a signal interrupted a Thread's sleep
 
 	Parked       int64        // goroutines asleep now
 	AlarmsOpen   int64        // kernel timers that serve one sleeper at a time
@@ -34,11 +36,13 @@ type Stats struct {
 const (
 	WakeupTimerfd = "timerfd"       // a kernel timer on the runtime's poller
 	WakeupRuntime = "runtime timer" // the runtime's timers alone
+
+	WakeupNanosleep = "clock_nanosleep" // a Thread's system call
 )
 
 var counts struct {
-	sleep, sleepRange, spin, hybrid, poll, overBudget atomic.Uint64
-	spun                                              atomic.Int64
+	sleep, sleepRange, spin, hybrid, poll, overBudget, interrupted atomic.Uint64
+	spun                                                           atomic.Int64
 }
 
 // ReadStats returns the counts so far. It never blocks.
@@ -52,6 +56,7 @@ func ReadStats() Stats {
 		Polls:        counts.poll.Load(),
 		Spun:         time.Duration(counts.spun.Load()),
 		OverBudget:   counts.overBudget.Load(),
+		Interrupted:  counts.interrupted.Load(),
 		Parked:       engine.Parked,
 		AlarmsOpen:   engine.Alarms,
 		AlarmRings:   engine.AlarmRings,
@@ -59,7 +64,7 @@ func ReadStats() Stats {
 		Shared:       engine.Shared,
 		Refused:      engine.Failures,
 		Wakeup:       wakeup(engine),
-		FloorByClass: currentClasses(),
+		FloorByClass: classes.figures(),
 	}
 	if rings := s.AlarmRings + s.BellRings; rings > 0 {
 		s.PerWakeup = float64(engine.Served) / float64(rings)

@@ -102,7 +102,7 @@ type way func(now, deadline int64) int64
 
 func sleep(now, deadline int64) int64 {
 	counts.sleep.Add(1)
-	class := classOf(deadline - now)
+	class := classes.of(deadline - now)
 	class.settle(now)
 	last := park.Until(now, deadline)
 	class.note(last - deadline)
@@ -110,7 +110,7 @@ func sleep(now, deadline int64) int64 {
 }
 
 func cheapest(now, deadline int64) int64 {
-	switch classOf(deadline - now).advise(deadline - now) {
+	switch classes.of(deadline - now).advise(deadline - now) {
 	case MethodSpin:
 		return spin(now, deadline)
 	case MethodHybrid:

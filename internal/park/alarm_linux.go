@@ -3,7 +3,6 @@ package park
 import (
 	"math/bits"
 	"sync/atomic"
-	"time"
 
 	"github.com/precisewait/wait/internal/clock"
 	"github.com/precisewait/wait/internal/pause"
@@ -37,6 +36,9 @@ type alarm struct {
 	armed  bool
 	look   func(uintptr) bool // a.due, made once so that a wait allocates nothing
 }
+
+// leads are those of all alarms.
+var leads Leads
 
 var alarms struct {
 	held atomic.Uint32 // a bit for each alarm in use
@@ -92,7 +94,7 @@ func dropAlarm(i int) { alarms.held.And(^uint32(1 << i)) }
 // then on until end.
 func (a *alarm) wait(now, deadline, end int64) {
 	rest := deadline - now
-	a.expiry, a.armed = deadline-leadOf(rest), false
+	a.expiry, a.armed = deadline-leads.Of(rest), false
 	// The read deadline is the runtime's timer. It comes first, because Read
 	// fails at once if an earlier wait's is still there.
 	backup := deadline
@@ -108,7 +110,7 @@ func (a *alarm) wait(now, deadline, end int64) {
 	}
 	alarms.busy.Store(0)
 	counters.alarmRings.Add(1)
-	learnLead(rest, a.ran-a.expiry)
+	leads.Learn(rest, a.ran-a.expiry)
 	for clock.Now() < deadline {
 		pause.Core()
 	}
@@ -125,41 +127,4 @@ func (a *alarm) due(uintptr) bool {
 	a.armed = true
 	a.set(a.expiry)
 	return false
-}
-
-// maxLead bounds the lead, and with it how long a sleeper may spin.
-const maxLead = int64(50 * time.Microsecond)
-
-// leads are the leads of sleeps by the binary logarithm of their length: the
-// longer the sleep, the slower the wake-up.
-var leads [64]atomic.Int64
-
-// leadOf returns how long before its deadline the kernel's timer of a sleep
-// of the given length is to expire. A sleep that is hardly longer than a
-// wake-up still sleeps for half of its time.
-func leadOf(length int64) int64 {
-	return min(leads[bits.Len64(uint64(length))].Load(), length/2)
-}
-
-// learnLead takes notice of how long after the expiry a sleeper of the given
-// length ran. Of two sleepers that learn at once one may be lost.
-func learnLead(length, took int64) {
-	l := &leads[bits.Len64(uint64(length))]
-	l.Store(nextLead(l.Load(), took))
-}
-
-// nextLead returns the lead after a wake-up that took so long from the
-// timer's expiry. The lead goes down quickly and up slowly, so it stays near
-// the quickest wake-ups, and no single slow one but the first moves it by
-// more than 1 us.
-func nextLead(lead, took int64) int64 {
-	switch {
-	case lead == 0:
-		lead = took / 2
-	case took < lead:
-		lead -= (lead - took) / 2
-	default:
-		lead += min((took-lead)/32, 1000)
-	}
-	return min(lead, maxLead)
 }

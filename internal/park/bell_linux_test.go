@@ -252,20 +252,20 @@ func TestTheLeadFollowsTheQuickestWakeups(t *testing.T) {
 	l := &leads[51]
 	defer l.Store(0)
 	for i := range int64(4000) {
-		learnLead(length, 20_000+i%16*1000)
+		leads.Learn(length, 20_000+i%16*1000)
 	}
 	assert.InDelta(t, 22_000, l.Load(), 4_000)
 
 	before := l.Load()
-	learnLead(length, int64(50*time.Millisecond))
+	leads.Learn(length, int64(50*time.Millisecond))
 	assert.LessOrEqual(t, l.Load()-before, int64(1000), "one outlier")
 
 	for range 10 {
-		learnLead(length, 2000)
+		leads.Learn(length, 2000)
 	}
 	assert.Less(t, l.Load(), int64(3000), "down at once when wake-ups get quicker")
 	for range 10_000 {
-		learnLead(length, int64(time.Second))
+		leads.Learn(length, int64(time.Second))
 	}
 	assert.Equal(t, maxLead, l.Load(), "bounded")
 }
@@ -274,7 +274,7 @@ func TestAShortSleepSleepsForHalfOfItsTime(t *testing.T) {
 	l := &leads[7]
 	defer l.Store(l.Load())
 	l.Store(maxLead)
-	assert.EqualValues(t, 50, leadOf(100))
+	assert.EqualValues(t, 50, leads.Of(100))
 }
 
 func TestABusyProgramLeavesTheAlarmsForAWhile(t *testing.T) {

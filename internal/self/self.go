@@ -1,0 +1,2 @@
+// Package self tells goroutines apart.
+package self

@@ -1,0 +1,34 @@
+//go:build !linux
+
+package wait
+
+import (
+	"errors"
+	"time"
+
+	"github.com/precisewait/wait/internal/park"
+)
+
+const threadWakeup = WakeupRuntime
+
+// A sleeper sleeps as Sleep does.
+type sleeper struct{ keepsP bool }
+
+func (*sleeper) begin() (undo func() error, err error) {
+	return func() error { return nil }, nil
+}
+
+func (*sleeper) sleep(now, expiry int64, slack time.Duration) int64 {
+	return park.Until(now, expiry)
+}
+
+func claimThread(goroutine uintptr) (release func() error, err error) {
+	return func() error { return nil }, nil
+}
+
+func setAffinity(cpu int) (func() error, error)      { return nil, errors.ErrUnsupported }
+func setRealTime(priority int) (func() error, error) { return nil, errors.ErrUnsupported }
+func setCPULatency(us int32) (func() error, error)   { return nil, errors.ErrUnsupported }
+func lockMemory() (func() error, error)              { return nil, errors.ErrUnsupported }
+func ownProcessor() (func() error, error)            { return nil, errors.ErrUnsupported }
+func shortSlice() (func() error, error)              { return nil, errors.ErrUnsupported }
