@@ -191,8 +191,8 @@ func CurrentFloor() Floor {
 }
 
 // SetFloor installs a floor that was measured before, on this host, in place
-// of what is known so far. It is not the last word: every sleep goes on to
-// teach the package. Classes with fewer than 8 samples, and classes that f does not
+// of what is known so far. It is not the last word: Sleep and Hybrid go on to
+// teach the package. Each class counts as 128 samples from then on. Classes with fewer than 8 samples, and classes that f does not
 // hold, are left as they are; Wakeup is not installed, since what ends a
 // sleep is not a matter of choice.
 //
@@ -241,6 +241,9 @@ func (f Floor) check() error {
 	return nil
 }
 
+// latest is the longest lateness that a floor may have.
+const latest = time.Hour
+
 // check is the like for a class that comes after one up to last.
 func (c FloorClass) check(last time.Duration) error {
 	for _, field := range []struct {
@@ -253,6 +256,7 @@ func (c FloorClass) check(last time.Duration) error {
 		{c.P50 >= 0, "P50 is negative", c.P50},
 		{c.P90 >= c.P50, "P90 is below P50", c.P90},
 		{c.P99 >= c.P90, "P99 is below P90", c.P99},
+		{c.P99 <= latest, "P99 is more than an hour", c.P99},
 		{c.Samples >= 0, "Samples is negative", c.Samples},
 	} {
 		if !field.ok {

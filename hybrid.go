@@ -43,12 +43,15 @@ func hybridUntil(now, deadline int64, done <-chan struct{}) (last int64, reached
 	class := classes.of(deadline - now)
 	if rest, probe := class.plan(deadline - now); rest > 0 {
 		wake := now + rest
-		if now, reached = park.Ahead(now, wake, deadline, done); !reached {
+		var overslept bool
+		if now, reached, overslept = park.Ahead(now, wake, deadline, done); !reached {
 			return now, false
 		}
-		if probe {
+		switch {
+		case overslept:
+		case probe:
 			class.learnProbe(now - wake)
-		} else {
+		default:
 			class.learn(now - wake)
 		}
 	}

@@ -269,7 +269,7 @@ func (p *poller) check(timeout time.Duration) error {
 // begin fixes the deadline and returns the time from which it counts.
 func (p *poller) begin(timeout time.Duration) int64 {
 	now := clock.Now()
-	p.fake = clock.Fake(now)
+	p.fake = clock.Fake()
 	p.deadline = clock.Never
 	if timeout > 0 {
 		p.deadline = clock.After(now, timeout)

@@ -72,18 +72,32 @@ func isDone(done <-chan struct{}) bool {
 // P, which they could otherwise have only once in 10 ms, by preemption.
 type yielder struct{ next int64 }
 
+// lookAgain is how often a spin asks how many Ps there are now.
+const lookAgain = int64(time.Millisecond)
+
 // newYielder returns a yielder for a spin that takes about the given time.
 func newYielder(now, length int64) yielder {
-	if length > turn && runtime.GOMAXPROCS(0) == 1 {
-		return yielder{now + turn}
+	if length <= turn {
+		return yielder{clock.Never}
 	}
-	return yielder{clock.Never}
+	var y yielder
+	y.plan(now)
+	return y
+}
+
+func (y *yielder) plan(now int64) (alone bool) {
+	alone = runtime.GOMAXPROCS(0) == 1
+	if alone {
+		y.next = now + turn
+	} else {
+		y.next = now + lookAgain
+	}
+	return alone
 }
 
 func (y *yielder) yield(now int64) {
-	if now >= y.next {
+	if now >= y.next && y.plan(now) {
 		runtime.Gosched()
-		y.next = now + turn
 	}
 }
 
@@ -98,6 +112,9 @@ var spinBudget struct {
 const (
 	// crowd is how many goroutines asleep make one.
 	crowd = 16
+
+	// pauseLimit is the longest that the budget stays closed.
+	pauseLimit = int64(10 * time.Millisecond)
 
 	// crowdMemory is for how long a crowd in which one was refused sleeps.
 	crowdMemory = int64(500 * time.Millisecond)
@@ -128,11 +145,12 @@ func takeSpin(now int64) bool {
 // giveSpin gives back a share that was taken at start. If others were
 // refused meanwhile, the budget stays closed for as long as the spin took, so
 // that a crowd spins half of the time at most and the rest of the program
-// gets its turn.
+// gets its turn. No spin takes longer than pauseLimit unless the host stopped
+// it.
 func giveSpin(start, now int64) {
 	b := &spinBudget
 	if b.refused.Load() && b.refused.Swap(false) {
-		b.closed.Store(now + now - start)
+		b.closed.Store(now + min(now-start, pauseLimit))
 	}
 	b.spinning.Add(-1)
 }

@@ -126,18 +126,18 @@ func within(d time.Duration, by way) {
 		return
 	}
 	now := clock.Now()
-	if clock.Fake(now) {
+	deadline := clock.After(now, d)
+	if clock.Fake() {
 		time.Sleep(d)
 		return
 	}
-	deadline := clock.After(now, d)
 	spinOut(by(now, deadline), deadline)
 }
 
 // until waits until t by the given way, in a synctest bubble by time.Sleep.
 func until(t time.Time, by way) {
 	now := clock.Now()
-	if clock.Fake(now) {
+	if clock.Fake() {
 		time.Sleep(time.Until(t))
 		return
 	}
@@ -163,7 +163,7 @@ func withinContext(ctx context.Context, d time.Duration, by func(now, deadline i
 		return err
 	}
 	now := clock.Now()
-	if clock.Fake(now) {
+	if clock.Fake() {
 		return fakeSleep(ctx, d)
 	}
 	deadline := clock.After(now, d)

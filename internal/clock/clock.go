@@ -13,31 +13,20 @@ import (
 // Never is the latest deadline there is. Sums that would pass it stop at it.
 const Never = math.MaxInt64
 
-// longRun is longer than all but a few processes run, and less than the
-// distance between any plausible start of a process and 2000-01-01, where the
-// time of a testing/synctest bubble begins.
-const longRun = 1 << 55 // 14 months
-
 var epoch = time.Now()
 
 // Now returns the nanoseconds since the program started. On Linux it is
 // CLOCK_MONOTONIC less a constant. It never goes back.
 //
-// In a testing/synctest bubble it is the distance to the bubble's fake time
-// instead, for which [Fake] is true.
+// In a testing/synctest bubble, see [Fake], it is the distance to the bubble's
+// fake time instead.
 func Now() int64 { return int64(time.Since(epoch)) }
 
-// Fake reports whether now, a reading of [Now], was taken in a
-// testing/synctest bubble, whose time stands still until every goroutine in
-// it waits by a call that the runtime knows.
-//
-// The bubble's clock starts in the year 2000, long before the program did (or,
-// on a board without a clock that starts in 1970, long after). A reading that
-// is not so far off is taken for real without a further look; a bubble that
-// slept until the 14 months after the start of the program would be mistaken.
-func Fake(now int64) bool {
-	return uint64(now) > longRun && !hasMonotonic(time.Now())
-}
+// Fake reports whether the caller is in a testing/synctest bubble, whose time
+// stands still until every goroutine in it waits by a call that the runtime
+// knows. It takes longer than a reading of the clock, so a wait asks when it
+// knows its deadline.
+func Fake() bool { return !hasMonotonic(time.Now()) }
 
 // hasMonotonic reports whether t carries a monotonic reading, which Round
 // strips. Times of a bubble do not.

@@ -91,22 +91,20 @@ func takeAlarm() (*alarm, int) {
 func dropAlarm(i int) { alarms.held.And(^uint32(1 << i)) }
 
 // wait parks until the deadline, or a little before it. The caller spins from
-// then on until end.
-func (a *alarm) wait(now, deadline, end int64) {
+// then on until end. overslept reports that a runtime timer set to the end
+// came first.
+func (a *alarm) wait(now, deadline, end int64) (overslept bool) {
 	rest := deadline - now
 	a.expiry, a.armed = deadline-leads.Of(rest), false
 	// The read deadline is the runtime's timer. It comes first, because Read
 	// fails at once if an earlier wait's is still there.
-	backup := deadline
-	if alarms.busy.Load() == 0 {
-		backup = end
-	}
+	backup := backupOf(deadline, end)
 	if a.file.SetReadDeadline(clock.Time(backup)) != nil {
-		return
+		return false
 	}
 	if a.conn.Read(a.look) != nil {
 		lost()
-		return
+		return backup > deadline
 	}
 	alarms.busy.Store(0)
 	counters.alarmRings.Add(1)
@@ -114,6 +112,16 @@ func (a *alarm) wait(now, deadline, end int64) {
 	for clock.Now() < deadline {
 		pause.Core()
 	}
+	return false
+}
+
+// backupOf returns what the runtime's timer of a sleep until the deadline is
+// set to.
+func backupOf(deadline, end int64) int64 {
+	if alarms.busy.Load() == 0 {
+		return end
+	}
+	return deadline
 }
 
 // due is what Read calls before it waits and after each wake-up, until it

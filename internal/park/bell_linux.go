@@ -26,7 +26,7 @@ const (
 	sparse = int64(60 * time.Microsecond)
 
 	// linger is how long the keeper stays when nobody needs it.
-	linger = int64(250 * time.Millisecond)
+	linger = int64(100 * time.Millisecond)
 
 	noSlot = math.MaxInt64
 )
@@ -39,7 +39,7 @@ const (
 // sets the kernel timer only if that slot comes before the one it is set to.
 // At each ring the keeper sets it to the next marked slot. Nobody is woken by
 // hand, and a mark is never taken back: that of a cancelled sleeper costs one
-// spare ring.
+// spare ring, or none if nobody else sleeps.
 //
 // Like an alarm's, the kernel timer is set to expire earlier, by the lead. If
 // the keeper runs before the bell is due, it spins for the rest: were it to
@@ -48,15 +48,18 @@ const (
 // that spins keeps a P from running the timers of the slot before.
 type theBell struct {
 	timer
-	opening sync.Mutex
-	opened  atomic.Bool
-	marks   [slots / 64]atomic.Uint64
-	armed   atomic.Int64 // the slot for whose end the timer is set, or noSlot
-	expiry  atomic.Int64 // when the timer expires, a lead before that or just then
-	lead    atomic.Int64
-	keeper  atomic.Bool // whether a keeper runs
-	past    int64       // the keeper's: marks up to this slot are cleared
-	last    int64       // the keeper's: the slot with which it goes if nobody marks
+	opening  sync.Mutex
+	opened   atomic.Bool
+	marks    [slots / 64]atomic.Uint64
+	armed    atomic.Int64 // the slot for whose end the timer is set, or noSlot
+	expiry   atomic.Int64 // when the timer expires, a lead before that or just then
+	lead     atomic.Int64
+	keeper   atomic.Bool        // whether a keeper runs
+	sleepers atomic.Int64       // that have marked a slot and sleep
+	run      func()             // b.keep and b.ring, made once so that
+	look     func(uintptr) bool // a new keeper allocates nothing
+	past     int64              // the keeper's: marks up to this slot are cleared
+	last     int64              // the keeper's: the slot with which it goes if nobody marks
 }
 
 var bell = newBell()
@@ -64,6 +67,7 @@ var bell = newBell()
 func newBell() *theBell {
 	b := new(theBell)
 	b.armed.Store(noSlot)
+	b.run, b.look = b.keep, b.ring
 	return b
 }
 
@@ -101,7 +105,7 @@ func (b *theBell) mark(now, slot int64) {
 	b.arm(slot)
 	if !b.keeper.Load() && b.keeper.CompareAndSwap(false, true) {
 		b.past, b.last = now>>slotBits, noSlot
-		go b.keep()
+		go b.run()
 	}
 }
 
@@ -142,7 +146,7 @@ func (b *theBell) setTo(slot int64) {
 // keep rings until nothing has been marked for a while.
 func (b *theBell) keep() {
 	for {
-		_ = b.conn.Read(b.ring)
+		_ = b.conn.Read(b.look)
 		b.keeper.Store(false)
 		// A sleeper may have marked after the last look and before this.
 		if b.armed.Load() == noSlot || !b.keeper.CompareAndSwap(false, true) {
@@ -175,7 +179,7 @@ func (b *theBell) ring(uintptr) bool {
 	current := now >> slotBits
 	b.clear(current)
 	next := b.next(current)
-	if next == noSlot {
+	if next == noSlot || b.sleepers.Load() == 0 {
 		if slot == b.last {
 			return true
 		}
@@ -186,9 +190,12 @@ func (b *theBell) ring(uintptr) bool {
 	return false
 }
 
-// clear takes away the marks of all slots up to and with current.
+// clear takes away the marks of all slots up to and with current. A keeper that
+// comes late finds marks up to the horizon ahead already, which in the ring lie
+// where the oldest slots were, so it leaves those: a stale mark costs one
+// spare ring.
 func (b *theBell) clear(current int64) {
-	first := max(b.past+1, current-slots+1)
+	first := max(b.past+1, current-slots+horizon>>slotBits+2)
 	for slot := first; slot <= current; {
 		n := min(64-slot%64, current-slot+1)
 		mask := ^uint64(0) >> (64 - n) << (slot % 64)

@@ -64,14 +64,25 @@ func FuzzRing(f *testing.F) {
 	})
 }
 
-func TestClearAfterALongStopClearsTheRingOnce(t *testing.T) {
-	b := newBell()
-	for i := range b.marks {
-		b.marks[i].Store(^uint64(0))
+func TestClearAfterALongStopLeavesWhatOthersHaveMarked(t *testing.T) {
+	const current = int64(1) << 40
+	for _, behind := range []int64{1, 8000, 20_000, slots - 1, slots, 1 << 30} {
+		b := newBell()
+		b.past = current - behind
+		var marked []int64
+		for ahead := int64(1); ahead <= horizon>>slotBits; ahead += 100 {
+			b.word(current + ahead).Or(1 << ((current + ahead) % 64))
+			marked = append(marked, current+ahead)
+		}
+		b.word(current).Or(1 << (current % 64))
+		b.clear(current)
+		assert.Equal(t, current, b.past)
+		for next := current; len(marked) > 0; marked = marked[1:] {
+			next = b.next(next)
+			require.Equal(t, marked[0], next, "%d slots behind", behind)
+		}
+		assert.Zero(t, b.word(current).Load()&(1<<(current%64)))
 	}
-	b.clear(1 << 40)
-	assert.Equal(t, int64(noSlot), b.next(1<<40))
-	assert.Equal(t, int64(1<<40), b.past)
 }
 
 // TestNoClaimIsLost has many sleepers claim slots at once. Whatever the order
@@ -152,6 +163,30 @@ func TestTheKeeperStaysWhileItIsNeeded(t *testing.T) {
 	}
 }
 
+func TestTheKeeperGoesThoughACancelledSleeperHasLeftAMark(t *testing.T) {
+	done := make(chan struct{})
+	time.AfterFunc(5*time.Millisecond, func() { close(done) })
+	now := clock.Now()
+	_, reached := inCrowd(now, now+horizon-1, done)
+	assert.False(t, reached)
+	assert.Zero(t, bell.sleepers.Load())
+	start := time.Now()
+	assert.Eventually(t, func() bool { return !bell.keeper.Load() }, 20*time.Second, time.Millisecond)
+	t.Logf("the keeper left after %v", time.Since(start))
+}
+
+func TestANewKeeperAllocatesNothing(t *testing.T) {
+	sleep := func() {
+		now := clock.Now()
+		inCrowd(now, now+int64(time.Millisecond), nil)
+		for bell.keeper.Load() {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	sleep()
+	assert.Zero(t, testing.AllocsPerRun(3, sleep))
+}
+
 func TestTheKeeperGoesWhenNobodyNeedsIt(t *testing.T) {
 	now := clock.Now()
 	inCrowd(now, now+int64(time.Millisecond), nil)
@@ -174,12 +209,10 @@ func TestARefusedTimerIsAskedForAgainLater(t *testing.T) {
 	assert.False(t, tm.open())
 	assert.Equal(t, 1, asked, "a second time within the second")
 	assert.Equal(t, before+1, ReadCounts().Failures)
-	assert.True(t, ReadCounts().RuntimeTimer)
 
 	retryAt.Store(clock.Now() - 1)
 	timerfdCreate = create
 	assert.True(t, tm.open())
-	assert.False(t, ReadCounts().RuntimeTimer)
 	assert.NoError(t, tm.file.Close())
 }
 
@@ -242,7 +275,7 @@ func TestAnAlarmOutlivesAStaleExpiry(t *testing.T) {
 		time.Sleep(50 * time.Microsecond)
 		now := clock.Now()
 		deadline := now + int64(2*time.Millisecond)
-		a.wait(now, deadline, deadline)
+		assert.False(t, a.wait(now, deadline, deadline))
 		assert.GreaterOrEqual(t, clock.Now(), deadline)
 	}
 }
@@ -290,26 +323,77 @@ func TestABusyProgramLeavesTheAlarmsForAWhile(t *testing.T) {
 	lost()
 	assert.True(t, busy(), "in vain")
 
-	alarms.busy.Store(1)
-	now := clock.Now()
-	for alarms.busy.Load() != 0 { // until the kernel's timer wins one
-		Until(now, now+int64(time.Millisecond))
-		now = clock.Now()
-	}
-	assert.False(t, busy())
 }
 
-func TestAheadEndsBeforeTheSpin(t *testing.T) {
-	earlier := 0
-	for range 100 {
-		now := clock.Now()
-		deadline, end := now+int64(time.Millisecond), now+int64(time.Second)
-		last, reached := Ahead(now, deadline, end, nil)
-		require.True(t, reached)
-		require.GreaterOrEqual(t, last, deadline)
-		if last < end {
-			earlier++
-		}
+func TestTheRuntimeTimerIsSetToTheEndOfTheSpinUnlessBusy(t *testing.T) {
+	defer alarms.busy.Store(alarms.busy.Load())
+	for busy, want := range map[int32]int64{0: 20, 1: 10, 2: 10, busyFor: 10} {
+		alarms.busy.Store(busy)
+		assert.Equal(t, want, backupOf(10, 20), "busy %d", busy)
 	}
-	assert.Greater(t, earlier, 50, "woken by the kernel's timer")
+}
+
+// withoutExpiry runs f while the kernel's timers are not set.
+func withoutExpiry(t *testing.T, f func()) {
+	settime, busy := timerfdSettime, alarms.busy.Load()
+	defer func() { timerfdSettime = settime; alarms.busy.Store(busy) }()
+	timerfdSettime = func(int, unix.Timespec) error { return unix.EPERM }
+	alarms.busy.Store(0)
+	f()
+}
+
+func TestAnAlarmWhoseKernelTimerNeverExpires(t *testing.T) {
+	withoutExpiry(t, func() {
+		var a alarm
+		require.NoError(t, a.tryOpen())
+		defer a.file.Close()
+		a.look = a.due
+		refused := ReadCounts().Failures
+		now := clock.Now()
+		deadline, end := now+int64(2*time.Millisecond), now+int64(4*time.Millisecond)
+		assert.True(t, a.wait(now, deadline, end), "overslept")
+		assert.GreaterOrEqual(t, clock.Now(), end)
+		assert.EqualValues(t, 1, alarms.busy.Load())
+		assert.Equal(t, refused+1, ReadCounts().Failures)
+
+		now = clock.Now()
+		deadline, end = now+int64(2*time.Millisecond), now+int64(time.Hour)
+		assert.False(t, a.wait(now, deadline, end), "not overslept: the runtime's timer was set to the deadline")
+		assert.GreaterOrEqual(t, clock.Now(), deadline)
+		assert.EqualValues(t, busyFor, alarms.busy.Load())
+	})
+}
+
+func TestAheadTellsWhetherItOverslept(t *testing.T) {
+	withoutExpiry(t, func() {
+		for i, want := range []bool{true, false, false} {
+			now := clock.Now()
+			last, reached, overslept := Ahead(now, now+int64(2*time.Millisecond), now+int64(4*time.Millisecond), nil)
+			assert.True(t, reached)
+			assert.Equal(t, want, overslept, "wait %d", i)
+			assert.GreaterOrEqual(t, last, now+int64(2*time.Millisecond))
+		}
+	})
+}
+
+func TestAnAlarmIsArmedByItsLeadBeforeTheDeadline(t *testing.T) {
+	settime := timerfdSettime
+	defer func() { timerfdSettime = settime }()
+	var set int64
+	timerfdSettime = func(fd int, at unix.Timespec) error {
+		set = at.Nano()
+		return settime(fd, at)
+	}
+	const length = int64(3 * time.Millisecond)
+	l := &leads[22]
+	defer l.Store(l.Load())
+	l.Store(int64(40 * time.Microsecond))
+	var a alarm
+	require.NoError(t, a.tryOpen())
+	defer a.file.Close()
+	a.look = a.due
+	now := clock.Now()
+	a.wait(now, now+length, now+length)
+	kernel := clock.Kernel(now + length)
+	assert.Equal(t, int64(40*time.Microsecond), kernel.Nano()-set)
 }

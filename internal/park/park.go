@@ -33,21 +33,28 @@ const (
 
 // Until parks the calling goroutine until deadline and returns the reading of
 // the clock that showed it to be past. now is the caller's own last reading.
-func Until(now, deadline int64) int64 { return until(now, deadline, deadline) }
-
-// Ahead is [UntilDone] for a caller that spins from then on until end. It
-// sees to it that nothing it has set interrupts the spin, if the program is
-// idle.
-func Ahead(now, deadline, end int64, done <-chan struct{}) (last int64, reached bool) {
-	if done == nil {
-		return until(now, deadline, end), true
-	}
-	return inCrowd(now, deadline, done)
+func Until(now, deadline int64) int64 {
+	last, _ := until(now, deadline, deadline)
+	return last
 }
 
-func until(now, deadline, end int64) int64 {
+// Ahead is [UntilDone] for a caller that spins from then on until end. In an
+// idle program an alarm's runtime timer is set to the end, where it does not
+// interrupt the spin. overslept reports that it was that one which ended the
+// sleep; then the sleep's lateness says nothing about the next one's, whose
+// runtime timer is set to its deadline.
+func Ahead(now, deadline, end int64, done <-chan struct{}) (last int64, reached, overslept bool) {
+	if done == nil {
+		last, overslept = until(now, deadline, end)
+		return last, true, overslept
+	}
+	last, reached = inCrowd(now, deadline, done)
+	return last, reached, false
+}
+
+func until(now, deadline, end int64) (last int64, overslept bool) {
 	if now >= deadline {
-		return now
+		return now, false
 	}
 	counters.begun.Add(1)
 	defer counters.ended.Add(1)
@@ -59,11 +66,11 @@ func until(now, deadline, end int64) int64 {
 		case rest < tooShort:
 			runtime.Gosched()
 		default:
-			wake(now, deadline, end)
+			overslept = wake(now, deadline, end)
 		}
 		now = clock.Now()
 	}
-	return now
+	return now, overslept
 }
 
 // UntilDone is [Until], but returns early once done is closed. It returns its
@@ -98,7 +105,7 @@ func inCrowd(now, deadline int64, done <-chan struct{}) (last int64, reached boo
 	counters.begun.Add(1)
 	defer counters.ended.Add(1)
 	for now < deadline {
-		rest := deadline - now
+		rest, marked := deadline-now, false
 		if rest > horizon {
 			rest -= horizon / 2
 		} else {
@@ -106,13 +113,20 @@ func inCrowd(now, deadline int64, done <-chan struct{}) (last int64, reached boo
 			// That took some microseconds, at first use even more. A runtime
 			// timer that were late by so much would miss the ring.
 			rest = deadline - clock.Now()
+			marked = true
 		}
+		reached = true
 		if done == nil {
 			time.Sleep(time.Duration(rest))
-		} else if !sleepOrDone(time.Duration(rest), done) {
-			return clock.Now(), false
+		} else {
+			reached = sleepOrDone(time.Duration(rest), done)
 		}
-		now = clock.Now()
+		if marked {
+			unmark()
+		}
+		if now = clock.Now(); !reached {
+			return now, false
+		}
 	}
 	return now, true
 }
@@ -161,7 +175,7 @@ type Counts struct {
 	AlarmRings   uint64 // wake-ups by an alarm's kernel timer
 	BellRings    uint64 // wake-ups by the bell's kernel timer
 	Shared       uint64 // SleepRange waits that joined a wake-up already set
-	Failures     uint64 // descriptors that the kernel refused
+	Failures     uint64 // timers that the kernel refused to make or to set
 	RuntimeTimer bool   // whether runtime timers do the work alone
 }
 

@@ -7,17 +7,19 @@ import (
 )
 
 // wake parks until the deadline, less than horizon away, or a little before.
-// The caller spins from then on until end.
-func wake(now, deadline, end int64) {
+// The caller spins from then on until end. overslept reports that it was a
+// timer set to the end that ended the sleep.
+func wake(now, deadline, end int64) (overslept bool) {
 	if !busy() {
 		if a, i := takeAlarm(); a != nil {
-			a.wait(now, deadline, end)
-			dropAlarm(i)
-			return
+			defer dropAlarm(i)
+			return a.wait(now, deadline, end)
 		}
 	}
 	mark(now, deadline)
+	defer unmark()
 	time.Sleep(time.Duration(deadline - clock.Now()))
+	return false
 }
 
 const (
@@ -33,8 +35,18 @@ const (
 // mark has the program's epoll_wait end just after the deadline, for a
 // sleeper on a runtime timer.
 func mark(now, deadline int64) {
+	bell.sleepers.Add(1)
 	if bell.ready() {
 		bell.mark(now, slotOf(max(deadline, now+parking)))
+	}
+}
+
+// unmark tells that the sleeper sleeps no more.
+func unmark() {
+	// A sleeper that was cancelled may have left a mark far ahead, up to which
+	// the keeper would stay.
+	if bell.sleepers.Add(-1) == 0 && bell.keeper.Load() {
+		bell.arm(slotOf(clock.Now() + linger))
 	}
 }
 
@@ -55,4 +67,7 @@ func share(now, soft, hard int64) (target int64, ok bool) {
 	return high << slotBits, true
 }
 
-func runtimeTimerAlone() bool { return retryAt.Load() > clock.Now() }
+// runtimeTimerAlone reports whether descriptors were refused, and none is open.
+func runtimeTimerAlone() bool {
+	return counters.failures.Load() > 0 && counters.alarms.Load() == 0 && !bell.opened.Load()
+}

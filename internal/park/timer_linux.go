@@ -28,10 +28,15 @@ const retryAfter = int64(time.Second)
 // retryAt is the time before which no descriptor is asked for.
 var retryAt atomic.Int64
 
-// timerfdCreate is the only way to a descriptor, so that a test may close it.
-var timerfdCreate = func() (int, error) {
-	return unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
-}
+// The only ways to the kernel, so that a test may close them.
+var (
+	timerfdCreate = func() (int, error) {
+		return unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
+	}
+	timerfdSettime = func(fd int, at unix.Timespec) error {
+		return unix.TimerfdSettime(fd, unix.TFD_TIMER_ABSTIME, &unix.ItimerSpec{Value: at}, nil)
+	}
+)
 
 // open makes the timer ready for use and reports whether it is.
 func (t *timer) open() bool {
@@ -49,6 +54,9 @@ func (t *timer) open() bool {
 }
 
 func (t *timer) tryOpen() error {
+	// Any runtime timer has the runtime open its poller. If the last
+	// descriptors were taken before that, it could not, and would crash.
+	time.AfterFunc(time.Hour, func() {}).Stop()
 	fd, err := timerfdCreate()
 	if err != nil {
 		return os.NewSyscallError("timerfd_create", err)
@@ -70,7 +78,8 @@ func (t *timer) tryOpen() error {
 
 // set arms the timer to expire at the deadline, at once if it is past.
 func (t *timer) set(deadline int64) {
-	// The call cannot fail with a descriptor of ours and a time after boot;
-	// if it did, the runtime timer beside it would still wake the sleeper.
-	_ = unix.TimerfdSettime(t.fd, unix.TFD_TIMER_ABSTIME, &unix.ItimerSpec{Value: clock.Kernel(deadline)}, nil)
+	// If it is refused, the runtime timer beside it still wakes the sleeper.
+	if timerfdSettime(t.fd, clock.Kernel(deadline)) != nil {
+		counters.failures.Add(1)
+	}
 }

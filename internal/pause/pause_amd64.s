@@ -10,7 +10,7 @@ TEXT ·Core(SB), NOSPLIT, $0-0
 // func Callers()
 TEXT ·Callers(SB), NOSPLIT, $0-0
 	MOVQ BP, AX
-	MOVQ $6, CX
+	MOVQ $5, CX
 next:
 	TESTQ AX, AX
 	JZ   done
@@ -18,7 +18,12 @@ next:
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
 	PREFETCHT0 128(BX)
+	MOVQ AX, DX
 	MOVQ (AX), AX
+	MOVQ AX, BX
+	SUBQ DX, BX
+	CMPQ BX, $65536
+	JHI  done
 	DECQ CX
 	JNZ  next
 done:
