@@ -24,10 +24,16 @@ func Inspect() Report {
 // readers holds what reads each subject, by its name. With an error the
 // finding is unknown.
 var readers = map[string]func(host) (reading, error){
-	timerSlack:  host.timerSlack,
-	timers:      host.timers,
-	tickRate:    host.tickRate,
-	clockSource: host.clockSource,
+	timerSlack:    host.timerSlack,
+	timers:        host.timers,
+	tickRate:      host.tickRate,
+	clockSource:   host.clockSource,
+	preemption:    host.preemption,
+	isolatedCPUs:  host.isolatedCPUs,
+	ticklessCPUs:  host.ticklessCPUs,
+	callbackFree:  host.callbackFree,
+	nmiWatchdog:   host.nmiWatchdog,
+	realTimeShare: host.realTimeShare,
 }
 
 func threadSlack() (time.Duration, error) {
