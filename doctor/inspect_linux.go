@@ -24,16 +24,22 @@ func Inspect() Report {
 // readers holds what reads each subject, by its name. With an error the
 // finding is unknown.
 var readers = map[string]func(host) (reading, error){
-	timerSlack:    host.timerSlack,
-	timers:        host.timers,
-	tickRate:      host.tickRate,
-	clockSource:   host.clockSource,
-	preemption:    host.preemption,
-	isolatedCPUs:  host.isolatedCPUs,
-	ticklessCPUs:  host.ticklessCPUs,
-	callbackFree:  host.callbackFree,
-	nmiWatchdog:   host.nmiWatchdog,
-	realTimeShare: host.realTimeShare,
+	timerSlack:     host.timerSlack,
+	timers:         host.timers,
+	tickRate:       host.tickRate,
+	clockSource:    host.clockSource,
+	preemption:     host.preemption,
+	isolatedCPUs:   host.isolatedCPUs,
+	ticklessCPUs:   host.ticklessCPUs,
+	callbackFree:   host.callbackFree,
+	nmiWatchdog:    host.nmiWatchdog,
+	realTimeShare:  host.realTimeShare,
+	idleStates:     host.idleStates,
+	idleGovernor:   host.idleGovernor,
+	freqGovernor:   host.frequencyGovernor,
+	multithreading: host.multithreading,
+	hypervisor:     host.hypervisor,
+	stolenTime:     host.stolenTime,
 }
 
 func threadSlack() (time.Duration, error) {
