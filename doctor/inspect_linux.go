@@ -40,6 +40,9 @@ var readers = map[string]func(host) (reading, error){
 	multithreading: host.multithreading,
 	hypervisor:     host.hypervisor,
 	stolenTime:     host.stolenTime,
+	hugePages:      host.hugePages,
+	swapping:       host.swapping,
+	numaBalancing:  host.numaBalancing,
 }
 
 func threadSlack() (time.Duration, error) {
