@@ -43,6 +43,8 @@ var readers = map[string]func(host) (reading, error){
 	hugePages:      host.hugePages,
 	swapping:       host.swapping,
 	numaBalancing:  host.numaBalancing,
+	cpuQuota:       host.cpuQuota,
+	throttling:     host.throttling,
 }
 
 func threadSlack() (time.Duration, error) {
