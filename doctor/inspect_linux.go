@@ -45,6 +45,10 @@ var readers = map[string]func(host) (reading, error){
 	numaBalancing:  host.numaBalancing,
 	cpuQuota:       host.cpuQuota,
 	throttling:     host.throttling,
+	priorityLimit:  host.priorityLimit,
+	memoryLimit:    host.memoryLimit,
+	fileLimit:      host.fileLimit,
+	capabilities:   host.capabilities,
 }
 
 func threadSlack() (time.Duration, error) {
