@@ -1,6 +1,7 @@
 package wait_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"runtime"
@@ -189,7 +190,6 @@ func compare(b *testing.B, ours, rival way, take func(way) sample) {
 		"p50-us": us.p50.value(), "p99-us": us.p99.value(), "max-us": us.max.value(), "cpu-us": us.cpu.value(),
 		"rival-p50-us": them.p50.value(), "rival-p99-us": them.p99.value(), "rival-max-us": them.max.value(), "rival-cpu-us": them.cpu.value(),
 		"p50-ratio": ratio.p50.value(), "p99-ratio": ratio.p99.value(), "cpu-ratio": ratio.cpu.value(),
-		"threads": float64(threads(b)),
 	})
 }
 
@@ -197,6 +197,7 @@ func micros(d time.Duration) float64 { return float64(d) / 1e3 }
 
 func report(b *testing.B, metrics map[string]float64) {
 	b.ReportMetric(0, "ns/op") // a round's length says nothing
+	b.ReportMetric(float64(threads(b)), "threads")
 	for unit, v := range metrics {
 		b.ReportMetric(v, unit)
 	}
@@ -304,6 +305,40 @@ func voluntarySwitches() int64 {
 		panic(err)
 	}
 	return int64(r.Nvcsw)
+}
+
+// A cancelled wait returns as soon as a select on the same context would.
+func BenchmarkBarCancel(b *testing.B) {
+	cancelled := func(wait func(context.Context)) sample {
+		var s sample
+		for range 100 {
+			ctx, cancel := context.WithCancel(b.Context())
+			at := make(chan time.Time, 1)
+			time.AfterFunc(time.Millisecond, func() {
+				at <- time.Now()
+				cancel()
+			})
+			wait(ctx)
+			s.late = append(s.late, time.Since(<-at))
+		}
+		return s
+	}
+	var ours, rival, ratio median
+	for b.Loop() {
+		a := cancelled(func(ctx context.Context) { _ = wait.SleepContext(ctx, time.Second) })
+		z := cancelled(func(ctx context.Context) {
+			timer := time.NewTimer(time.Second)
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+			}
+		})
+		ours.add(micros(a.quantile(0.5)))
+		rival.add(micros(z.quantile(0.5)))
+		ratio.add(float64(a.quantile(0.5)) / float64(z.quantile(0.5)))
+	}
+	report(b, map[string]float64{"p50-us": ours.value(), "rival-p50-us": rival.value(), "p50-ratio": ratio.value()})
 }
 
 func BenchmarkBarHybridIdle(b *testing.B) {

@@ -81,6 +81,86 @@ func TestACrowdThatWasRefusedSleepsForAWhile(t *testing.T) {
 	assert.False(t, crowded(now+1), "the crowd has gone")
 }
 
+// A short wait gets the same care as a long one: it sleeps, and spins the rest.
+func TestHybridSpinsForAboutItsMargin(t *testing.T) {
+	for _, d := range []time.Duration{200 * time.Microsecond, time.Millisecond, 10 * time.Millisecond} {
+		freshBudget(t)
+		keepFloor(t)
+		const p99 = 100 * time.Microsecond
+		classes.of(int64(d)).replace(samplesOf(p99/2, p99/2, p99))
+		before := ReadStats()
+		for range 20 {
+			classes.of(int64(d)).replace(samplesOf(p99/2, p99/2, p99))
+			Hybrid(d)
+		}
+		after := ReadStats()
+		spun := (after.Spun - before.Spun) / 20
+		t.Logf("Hybrid(%v) spun for %v", d, spun)
+		assert.Greater(t, spun, time.Microsecond, "%v", d)
+		assert.Less(t, spun, d*9/10, "%v", d)
+		assert.EqualValues(t, 20, after.Hybrids-before.Hybrids)
+	}
+}
+
+func TestSleepAndHybridTeachTheFloor(t *testing.T) {
+	for name, wait := range map[string]func(time.Duration){"Sleep": Sleep, "Hybrid": Hybrid} {
+		freshBudget(t)
+		keepFloor(t)
+		c := classes.of(int64(500 * time.Microsecond))
+		c.replace([]int64{0})
+		for range 20 {
+			wait(500 * time.Microsecond)
+		}
+		assert.Greater(t, c.samples.Load(), int64(10), name)
+	}
+}
+
+func TestHybridInACrowdThatWasRefusedSleepsAllTheWay(t *testing.T) {
+	freshBudget(t)
+	var sleepers sync.WaitGroup
+	for range 2 * crowd {
+		sleepers.Go(func() { Sleep(300 * time.Millisecond) })
+	}
+	for park.Parked() < 2*crowd {
+		time.Sleep(time.Millisecond)
+	}
+	spinBudget.refusedAt.Store(clock.Now())
+	before := ReadStats()
+	Hybrid(time.Millisecond)
+	Hybrid(time.Microsecond)
+	after := ReadStats()
+	assert.Equal(t, before.Spun, after.Spun)
+	assert.EqualValues(t, 2, after.OverBudget-before.OverBudget)
+	sleepers.Wait()
+}
+
+// The host may stop a spin for as long as it likes.
+func TestAStoppedSpinDoesNotCloseTheBudgetForLong(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	freshBudget(t)
+	require.True(t, takeSpin(0))
+	require.False(t, takeSpin(1))
+	giveSpin(0, int64(time.Hour))
+	assert.False(t, takeSpin(int64(time.Hour)+1))
+	assert.True(t, takeSpin(int64(time.Hour)+pauseLimit))
+}
+
+func TestASpinNoticesThatOnlyOnePIsLeft(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	y := newYielder(0, int64(time.Second))
+	y.yield(turn)
+	assert.Equal(t, lookAgain, y.next)
+	runtime.GOMAXPROCS(1)
+	y.yield(lookAgain)
+	assert.Equal(t, lookAgain+turn, y.next)
+	runtime.GOMAXPROCS(2)
+	y.yield(y.next)
+	assert.Equal(t, lookAgain+turn+lookAgain, y.next)
+
+	short := newYielder(0, turn)
+	assert.EqualValues(t, clock.Never, short.next)
+}
+
 func TestHybridBeyondTheBudgetSleeps(t *testing.T) {
 	freshBudget(t)
 	require.True(t, takeSpin(clock.Now()))
