@@ -22,7 +22,8 @@ import (
 // whether sleeps end on the grid of a tick, then the lateness of sleeps by
 // their length. If ctx is done before the end it installs nothing and returns
 // ctx.Err() with the floor as known before. In a testing/synctest bubble
-// there is nothing to measure: the error is [errors.ErrUnsupported].
+// there is nothing to measure: the error is [errors.ErrUnsupported]. A nil ctx
+// panics.
 func Calibrate(ctx context.Context) (Floor, error) {
 	mustHave(ctx != nil, "Context")
 	if err := ctx.Err(); err != nil {

@@ -14,9 +14,11 @@ import (
 // it spins follows the floor of this host, by the length of the wait.
 //
 // At most half of the processors (at least one) spin at once for all calls
-// together; a goroutine that finds no room sleeps all the way instead. A d
-// below the floor is spun from the start. A d of zero or less returns at
-// once.
+// together; a goroutine that finds no room sleeps all the way instead, and
+// while more than 16 goroutines are asleep in this package, so do all for half
+// a second. A d below the floor is spun from the start, but for one in 64,
+// which sleeps for half of it to see whether the floor is still what it was. A
+// d of zero or less returns at once.
 func Hybrid(d time.Duration) { within(d, hybrid) }
 
 // HybridUntil is [Hybrid] until t. A t in the past returns at once.
@@ -24,7 +26,7 @@ func HybridUntil(t time.Time) { until(t, hybrid) }
 
 // HybridContext is [Hybrid], but returns ctx.Err() as soon as ctx is done. It
 // returns nil if it waited for d, and ctx.Err() at once, whatever d is, if ctx
-// was done before.
+// was done before. A nil ctx panics.
 func HybridContext(ctx context.Context, d time.Duration) error {
 	return withinContext(ctx, d, hybridUntil)
 }

@@ -119,7 +119,7 @@ const (
 
 // SleepBeforeRead has the poll sleep (or spin) once before the first op too.
 // The time that takes is part of the timeout. It is the kernel's
-// sleep_before_read.
+// sleep_before_read, and the atomic forms' delay_before_read.
 func SleepBeforeRead() PollOption { return PollOption{kind: sleepBeforeRead} }
 
 // PollContext has the poll end with ctx.Err() once ctx is done, in the middle

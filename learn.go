@@ -23,8 +23,8 @@ const (
 	// settlePeriod is the shortest time between two sleeps that are learned.
 	settlePeriod = int64(50 * time.Microsecond)
 
-	// probePeriod is how many waits in a row Hybrid spins from the start
-	// before it sleeps once to see whether the floor is still what it was.
+	// probePeriod is in how many waits that Hybrid spins from the start it
+	// sleeps once, to see whether the floor is still what it was.
 	probePeriod = 64
 )
 

@@ -15,20 +15,20 @@ type Stats struct {
 	// [For] and [Until] count as what they picked, the sleeps between polls as SleepRange.
 	Sleeps, SleepRanges, Spins, Hybrids uint64
 
-	Polls      uint64        // calls of the ReadPollTimeout family
-	Spun       time.Duration // total time spun
-	OverBudget uint64        // spins that Hybrid left out because too many others were spinning
+	// Waits on a synctest bubble's time do not count.
+	Polls       uint64        // calls of the ReadPollTimeout family
+	Spun        time.Duration // time spun by Spin, Hybrid and the delays of atomic polls
+	OverBudget  uint64        // spins that Hybrid left out because too many others were spinning
+	Interrupted uint64        // times that a signal interrupted a Thread's sleep
 
-	Interrupted uint64 // times that a signal interrupted a Thread's sleep
-
-	Parked       int64        // goroutines asleep now
+	Parked       int64        // goroutines asleep now, but for Threads
 	AlarmsOpen   int64        // kernel timers that serve one sleeper at a time
 	AlarmRings   uint64       // wake-ups by those
 	BellRings    uint64       // wake-ups by the kernel timer that serves the crowd
-	Shared       uint64       // sleeps that joined a wake-up that was set already
-	PerWakeup    float64      // sleeps served per wake-up by a kernel timer
+	Shared       uint64       // ranges that joined a wake-up of the bell that was set already
+	PerWakeup    float64      // sleeps that ended, by whatever it was, per wake-up by a kernel timer
 	Wakeup       string       // what ends a sleep now: WakeupTimerfd or WakeupRuntime
-	Refused      uint64       // file descriptors that the kernel refused
+	Refused      uint64       // kernel timers that the kernel refused to make or to set
 	FloorByClass []FloorClass // the lateness of sleeps, by their length
 }
 

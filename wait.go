@@ -14,7 +14,7 @@
 //   - [For] picks the cheapest of them that is at most a quarter late.
 //
 // The floor is how late a sleep of a given length ends on this host. The
-// package learns it from every wait; [Calibrate] measures it on purpose,
+// package learns it from [Sleep] and [Hybrid]; [Calibrate] measures it on purpose,
 // [CurrentFloor] tells it.
 //
 // [ReadPollTimeout] and its relatives poll a register or any other condition
@@ -52,8 +52,9 @@ import (
 )
 
 // Sleep pauses the calling goroutine for at least d. It is late by about the
-// floor of the host and holds no thread while it waits. A d of zero or less
-// returns at once.
+// floor of the host and holds no thread while it waits. It asks to be woken a
+// little early, by what the quickest wake-ups take, and spins for what is left
+// then, at most 50 us. A d of zero or less returns at once.
 //
 // It takes the place of [time.Sleep], which in an idle program is up to a
 // millisecond late.
@@ -64,7 +65,7 @@ func SleepUntil(t time.Time) { until(t, sleep) }
 
 // SleepContext is [Sleep], but returns ctx.Err() as soon as ctx is done. It
 // returns nil if it slept for d, and ctx.Err() at once, whatever d is, if ctx
-// was done before.
+// was done before. A nil ctx panics.
 func SleepContext(ctx context.Context, d time.Duration) error {
 	return withinContext(ctx, d, func(now, deadline int64, done <-chan struct{}) (int64, bool) {
 		counts.sleep.Add(1)
@@ -76,8 +77,8 @@ func SleepContext(ctx context.Context, d time.Duration) error {
 // between min and max at which the program wakes up anyway, or else at max,
 // so that others may join it. As for the kernel's usleep_range, min is the
 // soft and max the hard expiry: it ends at max in the worst case, plus about
-// the floor. A wider range costs less; one narrower than 16 us shares
-// nothing. A max below min counts as min. A min of zero or less returns at
+// the floor. A wider range costs less; one narrower than about 50 us
+// shares nothing or little. A max below min counts as min. A min of zero or less returns at
 // once.
 func SleepRange(min, max time.Duration) {
 	within(min, func(now, soft int64) int64 {

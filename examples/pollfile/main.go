@@ -101,8 +101,18 @@ func (d driver) give(command, data uint32) error {
 // would take a fault for a slow device, and tell so only after the timeout:
 // it holds for both, and what it was is decided after.
 func (d driver) result(timeout time.Duration) (uint32, error) {
-	settled := func(s uint32) bool { return s&(statusReady|statusFault) != 0 }
-	s, err := wait.ReadPollTimeout(d.readStatus, settled, 100*time.Microsecond, timeout)
+	return d.settle(wait.ReadPollTimeout(d.readStatus, settled, 100*time.Microsecond, timeout))
+}
+
+// resultSoon is result for who would rather spin than be late by a sleep's
+// lateness: the atomic form never gives the processor away.
+func (d driver) resultSoon(timeout time.Duration) (uint32, error) {
+	return d.settle(wait.ReadPollTimeoutAtomic(d.readStatus, settled, 5*time.Microsecond, timeout))
+}
+
+func settled(status uint32) bool { return status&(statusReady|statusFault) != 0 }
+
+func (d driver) settle(s uint32, err error) (uint32, error) {
 	switch {
 	case err != nil:
 		return 0, err
@@ -145,6 +155,8 @@ var cases = []wantedCase{
 	{"fault", func(d driver) (string, error) { return beRefused(d, driver.result, 70000) }},
 	{"fault", func(d driver) (string, error) { return beRefused(d, driver.resultOrFault, 80000) }},
 	{"success", func(d driver) (string, error) { return succeed(d, driver.resultOrFault, 65535) }},
+	{"success", func(d driver) (string, error) { return succeed(d, driver.resultSoon, 21) }},
+	{"fault", func(d driver) (string, error) { return beRefused(d, driver.resultSoon, 90000) }},
 }
 
 func succeed(d driver, result way, n uint32) (string, error) {

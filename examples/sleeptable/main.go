@@ -3,8 +3,10 @@
 //
 //	go run ./examples/sleeptable
 //
-// It is late by what matters: the time between the deadline and the return.
-// The CPU is that of the whole process, user and system, by wait.
+// What matters is the lateness, the time between the deadline and the return.
+// SleepRange may end anywhere between the request and a quarter more, and its
+// lateness counts from the request. The CPU is that of the whole process, user
+// and system, by wait.
 package main
 
 import (
@@ -97,8 +99,8 @@ func run(ctx context.Context, out io.Writer, progress func(string), rounds int) 
 	return table.Flush()
 }
 
-// waitsFor returns how many waits to take in a round: as many as go into some
-// ten milliseconds, but enough to have a 99th percentile in ten rounds.
+// waitsFor returns how many waits to take in a round: as many as go into
+// twenty milliseconds, but enough to have a 99th percentile in ten rounds.
 func waitsFor(request time.Duration) int {
 	return max(10, min(20, int(20*time.Millisecond/request)))
 }
@@ -117,7 +119,7 @@ func (c *cell) measure(m method, request time.Duration, n int) {
 func (c *cell) row(name string, request time.Duration) string {
 	slices.Sort(c.real)
 	n := len(c.real)
-	p50, p99 := c.real[n/2], c.real[min(n-1, n*99/100)]
+	p50, p99 := c.real[n/2], c.real[(n-1)*99/100]
 	cpu := "unknown"
 	if c.hasCPU {
 		cpu = show(c.cpu / time.Duration(n))

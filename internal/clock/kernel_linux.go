@@ -8,18 +8,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bracketTries is how many bracketed readings [kernelOffset] takes: enough
+// bracketTries is how many pairs of readings [kernelOffset] takes: enough
 // that one of them meets no interrupt.
 const bracketTries = 32
 
 // kernelOffset is what is to be added to a reading of [Now] to get the
 // kernel's CLOCK_MONOTONIC.
 //
-// The kernel's clock is read between two readings of ours. The first of them
-// was taken before the kernel's, so the difference to it is never less than
-// the true offset, and more by at most the width of the bracket; the least of
-// many such differences is the closest, and errs on the side that makes a
-// timer late by some ten nanoseconds, not early.
+// Our reading is taken before the kernel's, so the difference is never less
+// than the true offset, and more by at most the time from the one to the
+// other; the least of many such differences is the closest, and errs on the
+// side that makes a timer late by some ten nanoseconds, not early.
 var kernelOffset = sync.OnceValue(func() int64 {
 	best := int64(Never)
 	for range bracketTries {
