@@ -418,7 +418,7 @@ func BenchmarkBarPollAtomic(b *testing.B) {
 
 func BenchmarkBarGCStop(b *testing.B) {
 	var ours, rival median
-	longestStop := func(w way) float64 {
+	stopOf := func(w way) float64 {
 		debug.SetGCPercent(-1)
 		defer debug.SetGCPercent(100)
 		var stop atomic.Bool
@@ -436,18 +436,23 @@ func BenchmarkBarGCStop(b *testing.B) {
 		after := stops()
 		stop.Store(true)
 		sleeper.Wait()
-		for i := len(after.Counts) - 1; i >= 0; i-- {
-			if after.Counts[i] > before.Counts[i] {
-				return after.Buckets[i] * 1e6
-			}
-		}
-		return 0
+		return longestStop(before, after)
 	}
 	for b.Loop() {
-		ours.add(longestStop(sleep))
-		rival.add(longestStop(timeSleep))
+		ours.add(stopOf(sleep))
+		rival.add(stopOf(timeSleep))
 	}
 	report(b, map[string]float64{"stop-us": ours.value(), "rival-stop-us": rival.value(), "ratio": ours.value() / rival.value()})
+}
+
+// longestStop returns the longest stop between two readings, in us.
+func longestStop(before, after *metrics.Float64Histogram) float64 {
+	for i := len(after.Counts) - 1; i >= 0; i-- {
+		if after.Counts[i] > before.Counts[i] {
+			return after.Buckets[i] * 1e6
+		}
+	}
+	return 0
 }
 
 func stops() *metrics.Float64Histogram {

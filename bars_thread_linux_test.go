@@ -1,0 +1,228 @@
+package wait_test
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/precisewait/wait"
+)
+
+// threadSleep is the way of a Thread that is locked for each round.
+func threadSleep(opts ...wait.ThreadOption) way {
+	var th *wait.Thread
+	return way{
+		name: "Thread.Sleep",
+		wait: func(d time.Duration) { th.Sleep(d) },
+		with: func(round func()) {
+			var err error
+			if th, err = wait.LockThread(opts...); err != nil {
+				panic(err)
+			}
+			round()
+			if err := th.Close(); err != nil {
+				panic(err)
+			}
+		},
+	}
+}
+
+// hogs are goroutines that never yield, as many as there are Ps.
+type hogs struct {
+	stop atomic.Bool
+	done sync.WaitGroup
+	work []atomic.Int64 // of each, a count in a loop
+}
+
+func startHogs() *hogs {
+	h := &hogs{work: make([]atomic.Int64, runtime.GOMAXPROCS(0)*8)} // a cache line each
+	for i := range runtime.GOMAXPROCS(0) {
+		h.done.Go(func() {
+			mine := &h.work[i*8]
+			for n := int64(0); !h.stop.Load(); n++ {
+				mine.Store(n)
+			}
+		})
+	}
+	return h
+}
+
+func (h *hogs) end() {
+	h.stop.Store(true)
+	h.done.Wait()
+}
+
+func (h *hogs) total() (sum int64) {
+	for i := range h.work {
+		sum += h.work[i].Load()
+	}
+	return sum
+}
+
+// BenchmarkBarThreadBusy has a Thread sleep beside goroutines that never
+// yield, and counts what they get done meanwhile.
+func BenchmarkBarThreadBusy(b *testing.B) {
+	b.Run("lateness", func(b *testing.B) {
+		h := startHogs()
+		compare(b, threadSleep(wait.OwnProcessor()), timeSleep, func(w way) sample {
+			n := 500
+			if w.name == timeSleep.name {
+				n = 50 // of 20 ms each
+			}
+			return alone(w, time.Millisecond, n)
+		})
+		h.end()
+	})
+	b.Run("throughput", func(b *testing.B) {
+		h := startHogs()
+		var ratio median
+		perSecond := func(during func()) float64 {
+			work, start := h.total(), time.Now()
+			during()
+			return float64(h.total()-work) / time.Since(start).Seconds()
+		}
+		w := threadSleep(wait.OwnProcessor())
+		for b.Loop() {
+			without := perSecond(func() { time.Sleep(500 * time.Millisecond) })
+			with := perSecond(func() { alone(w, time.Millisecond, 500) })
+			without = (without + perSecond(func() { time.Sleep(500 * time.Millisecond) })) / 2
+			ratio.add(with / without)
+		}
+		h.end()
+		report(b, map[string]float64{"throughput-ratio": ratio.value()})
+	})
+}
+
+// cProgram builds testdata/nanosleep.c and returns a function that runs it.
+func cProgram(b *testing.B) func(d time.Duration, n int) sample {
+	b.Helper()
+	program := filepath.Join(b.TempDir(), "nanosleep")
+	if out, err := exec.Command("cc", "-O2", "-o", program, "testdata/nanosleep.c").CombinedOutput(); err != nil {
+		b.Fatalf("a C compiler is needed to build the rival: %v\n%s", err, out)
+	}
+	return func(d time.Duration, n int) (s sample) {
+		out, err := exec.Command(program, fmt.Sprint(d.Nanoseconds()), fmt.Sprint(n)).Output()
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, field := range bytes.Fields(out) {
+			ns, err := strconv.ParseInt(string(field), 10, 64)
+			if err != nil {
+				b.Fatal(err)
+			}
+			s.late = append(s.late, time.Duration(ns))
+		}
+		s.cpu = s.late[n]
+		s.late = s.late[:n]
+		return s
+	}
+}
+
+func BenchmarkBarThreadIdle(b *testing.B) {
+	c := cProgram(b)
+	for name, opts := range map[string][]wait.ThreadOption{"own": {wait.OwnProcessor()}, "shared": nil} {
+		b.Run(name, func(b *testing.B) {
+			compare(b, threadSleep(opts...), way{name: "C clock_nanosleep"}, func(w way) sample {
+				if w.wait == nil {
+					return c(time.Millisecond, 500)
+				}
+				return alone(w, time.Millisecond, 500)
+			})
+		})
+	}
+}
+
+// BenchmarkBarThreadGCStop collects garbage while four Threads sleep.
+func BenchmarkBarThreadGCStop(b *testing.B) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	var stop atomic.Bool
+	var sleepers sync.WaitGroup
+	for range 4 {
+		sleepers.Go(func() {
+			th, err := wait.LockThread(wait.OwnProcessor())
+			if err != nil {
+				panic(err)
+			}
+			defer th.Close()
+			for !stop.Load() {
+				th.Sleep(20 * time.Millisecond)
+			}
+		})
+	}
+	var longest median
+	most := 0.0
+	for b.Loop() {
+		before := stops()
+		for range 50 {
+			runtime.GC()
+			time.Sleep(3 * time.Millisecond)
+		}
+		stop := longestStop(before, stops())
+		longest.add(stop)
+		most = max(most, stop)
+	}
+	stop.Store(true)
+	sleepers.Wait()
+	report(b, map[string]float64{"stop-us": longest.value(), "max-stop-us": most})
+}
+
+// BenchmarkBarThreadRealTime runs against cyclictest(8), of the package
+// rt-tests, one after the other.
+func BenchmarkBarThreadRealTime(b *testing.B) {
+	cyclictest, err := exec.LookPath("cyclictest")
+	if err != nil {
+		b.Skip("cyclictest is not installed (Debian package rt-tests)")
+	}
+	const n = 1000
+	rival := func() (s sample) {
+		out, err := exec.Command(cyclictest, "-t1", "-p80", "-i1000", "-q", "-h2000", "-l"+fmt.Sprint(n)).CombinedOutput()
+		if err != nil {
+			b.Fatalf("%v\n%s", err, out)
+		}
+		for line := range strings.Lines(string(out)) { // "000063 000412": that many were so many us late
+			var us, times int
+			if _, err := fmt.Sscanf(line, "%d %d", &us, &times); err == nil {
+				s.late = append(s.late, slices.Repeat([]time.Duration{time.Duration(us) * time.Microsecond}, times)...)
+			}
+		}
+		if len(s.late) < n/2 {
+			b.Fatalf("no histogram in\n%s", out)
+		}
+		return s
+	}
+	w := threadSleep(wait.RealTime(80), wait.LockMemory(), wait.OwnProcessor())
+	compare(b, w, way{name: "cyclictest"}, func(w way) sample {
+		if w.wait == nil {
+			return rival()
+		}
+		return onGrid(w, time.Millisecond, n)
+	})
+}
+
+// onGrid takes n waits to the times of a grid, as cyclictest does.
+func onGrid(w way, period time.Duration, n int) sample {
+	s := sample{late: make([]time.Duration, 0, n)}
+	w.with(func() {
+		next := time.Now()
+		for range n {
+			next = next.Add(period)
+			if rest := time.Until(next); rest > 0 {
+				w.wait(rest)
+			}
+			s.late = append(s.late, mustNotBeEarly(time.Since(next)))
+		}
+	})
+	s.cpu = math.MaxInt64 // cyclictest does not tell its own
+	return s
+}
