@@ -116,7 +116,7 @@ func cProgram(b *testing.B) func(d time.Duration, n int) sample {
 		if err != nil {
 			b.Fatal(err)
 		}
-		for _, field := range bytes.Fields(out) {
+		for field := range bytes.FieldsSeq(out) {
 			ns, err := strconv.ParseInt(string(field), 10, 64)
 			if err != nil {
 				b.Fatal(err)
