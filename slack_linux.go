@@ -77,7 +77,7 @@ func SetTimerSlack(d time.Duration) (restore func() error, err error) {
 
 // SetProcessTimerSlack sets the timer slack of every thread of the process to
 // d, which must be at least a nanosecond. Threads made later inherit it from
-// the thread that makes them. It returns [errors.ErrUnsupported] in a program
+// the thread that makes them; a [Thread] has it once it is closed. It returns [errors.ErrUnsupported] in a program
 // with cgo, where the runtime cannot reach all threads, and [os.ErrInvalid]
 // for a d that is no slack.
 func SetProcessTimerSlack(d time.Duration) error {
@@ -87,6 +87,8 @@ func SetProcessTimerSlack(d time.Duration) error {
 	_, _, errno := syscall.AllThreadsSyscall(unix.SYS_PRCTL, unix.PR_SET_TIMERSLACK, uintptr(d), 0)
 	switch errno {
 	case 0:
+		processSlack.Store(int64(d))
+		slackChanges.Add(1) // Threads set theirs again
 		return nil
 	case syscall.ENOTSUP:
 		return fmt.Errorf("wait: set the timer slack of all threads of a cgo program: %w", errors.ErrUnsupported)
@@ -94,6 +96,10 @@ func SetProcessTimerSlack(d time.Duration) error {
 		return slackError("set", errno)
 	}
 }
+
+// slackChanges counts how often the slack of all threads was set, and
+// processSlack is what to.
+var slackChanges, processSlack atomic.Int64
 
 func setSlack(d time.Duration) error {
 	if err := unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(d), 0, 0, 0); err != nil {

@@ -117,4 +117,7 @@ func TestThreadSleepsWithOneSystemCall(t *testing.T) {
 	t.Logf("%d sleeps: %d of clock_nanosleep(2), %d others: %v", tracedSleeps, sleeps, others, calls)
 	assert.GreaterOrEqual(t, sleeps, tracedSleeps)
 	assert.Less(t, others, tracedSleeps/4, "%v", calls)
+	for _, none := range []uint64{unix.SYS_PRCTL, unix.SYS_GETTID, unix.SYS_CLOCK_GETTIME, unix.SYS_SCHED_YIELD, unix.SYS_TIMERFD_SETTIME} {
+		assert.Zero(t, calls[none], "%v", calls)
+	}
 }

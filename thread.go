@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/precisewait/wait/internal/clock"
@@ -21,7 +22,8 @@ import (
 // early, by what the quickest wake-ups take, and spin for what is left.
 //
 // Only the goroutine that called [LockThread] may use it; use by another one,
-// or after Close, panics. Its methods allocate nothing, and keep the contract
+// or after Close, panics. (A goroutine that has ended may have left its Thread to
+// one that came later and looks the same: do not keep it elsewhere.) Its methods allocate nothing, and keep the contract
 // of the functions of the same name. It learns a floor of its own.
 //
 // Without [OwnProcessor] a sleep gives its P away, as every blocking system
@@ -30,7 +32,8 @@ import (
 // Elsewhere than on Linux the goroutine is locked to its thread, and sleeps
 // as Sleep does.
 type Thread struct {
-	owner    uintptr
+	owner    uintptr // the goroutine
+	id       int     // of the thread
 	closed   bool
 	floor    *classSet
 	leads    park.Leads
@@ -87,8 +90,7 @@ func OnCPU(cpu int) ThreadOption {
 // or a limit RLIMIT_RTPRIO of at least the priority. Under this policy
 // the kernel knows no timer slack, so that [Thread.SleepRange] ends at its
 // min. A thread that spins without end at such a priority takes its CPU away
-// from everything else, but for the 5 % that sched_rt_runtime_us leaves; and
-// programs that the goroutine starts inherit the policy.
+// from everything else, but for the 5 % that sched_rt_runtime_us leaves.
 func RealTime(priority int) ThreadOption {
 	return ThreadOption{fmt.Sprintf("RealTime(%d)", priority), stepRealTime, func() (func() error, error) {
 		if priority < 1 || priority > 99 {
@@ -128,7 +130,9 @@ func CPULatency(d time.Duration) ThreadOption {
 // A garbage collection waits for no such sleep: its signal interrupts the
 // system call, and the thread lets it through and sleeps on. That signal is
 // the runtime's asynchronous preemption, so this option is refused where
-// GODEBUG has asyncpreemptoff=1. The runtime also asks whoever has kept a P
+// GODEBUG has asyncpreemptoff=1. A GOMAXPROCS that the program sets meanwhile
+// stays, and one that it had set to the very default is taken for one that
+// follows the machine. The runtime also asks whoever has kept a P
 // for 10 ms to let others run; if more goroutines never yield than GOMAXPROCS
 // was before, one of them may then take this P for 10 ms.
 func OwnProcessor() ThreadOption {
@@ -148,6 +152,11 @@ func ShortSlice() ThreadOption {
 // the options and returns the thread. Of several options of the same name the
 // last one counts.
 //
+// Programs that the goroutine starts inherit what the options have done to its
+// thread. Where the kernel does not let the slack be changed, it stays, and
+// sleeps are later by it; so they are if the program sets the thread's slack
+// by other means than this package.
+//
 // If an option is refused, the error names it, wraps the reason, and all that
 // was changed is undone: the reason is [os.ErrInvalid] for an argument that can
 // never be right, [errors.ErrUnsupported] for what this system does not have,
@@ -159,11 +168,13 @@ func ShortSlice() ThreadOption {
 // concerned the whole process is undone once the Thread is garbage.
 func LockThread(opts ...ThreadOption) (*Thread, error) {
 	runtime.LockOSThread()
-	t := &Thread{owner: self.Goroutine(), floor: newClassSet(), shared: new([]undoing)}
+	t := &Thread{owner: self.Goroutine(), id: threadID(), floor: newClassSet(), shared: new([]undoing)}
 	if err := t.take(opts); err != nil {
-		err = errors.Join(err, t.giveBack())
-		runtime.UnlockOSThread()
-		return nil, err
+		left := t.giveBack()
+		if left == nil {
+			runtime.UnlockOSThread()
+		}
+		return nil, errors.Join(err, left)
 	}
 	t.leftover = runtime.AddCleanup(t, func(shared *[]undoing) { _ = undoAll(shared) }, t.shared)
 	return t, nil
@@ -171,7 +182,7 @@ func LockThread(opts ...ThreadOption) (*Thread, error) {
 
 // take applies the options, in the order of their steps.
 func (t *Thread) take(opts []ThreadOption) error {
-	release, err := claimThread(t.owner)
+	release, err := t.claim()
 	if err != nil {
 		return err
 	}
@@ -200,6 +211,35 @@ func (t *Thread) take(opts []ThreadOption) error {
 	return nil
 }
 
+// claimed holds which goroutines have a Thread, and on which thread, which
+// tells a goroutine from a later one that has the same number.
+var claimed struct {
+	sync.Mutex
+	on map[uintptr]int
+}
+
+// claim refuses a goroutine that has a Thread already.
+func (t *Thread) claim() (release func() error, err error) {
+	claimed.Lock()
+	defer claimed.Unlock()
+	owner, id := t.owner, t.id
+	if on, has := claimed.on[owner]; has && on == id {
+		return nil, errors.New("wait: this goroutine has a Thread already")
+	}
+	if claimed.on == nil {
+		claimed.on = map[uintptr]int{}
+	}
+	claimed.on[owner] = id
+	return func() error {
+		claimed.Lock()
+		defer claimed.Unlock()
+		if claimed.on[owner] == id {
+			delete(claimed.on, owner)
+		}
+		return nil
+	}, nil
+}
+
 // giveBack undoes everything, the last first.
 func (t *Thread) giveBack() error {
 	return errors.Join(undoAll(&t.undo), undoAll(t.shared))
@@ -222,7 +262,7 @@ func undoAll(list *[]undoing) error {
 // something cannot be put back, the error says what, and the goroutine stays
 // locked to its thread, so that nobody else comes to run on that.
 func (t *Thread) Close() error {
-	if self.Goroutine() != t.owner {
+	if self.Goroutine() != t.owner || threadID() != t.id {
 		return errors.New("wait: Thread closed by another goroutine than the one that locked it")
 	}
 	if t.closed {

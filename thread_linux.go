@@ -7,6 +7,8 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -24,7 +26,9 @@ const threadWakeup = WakeupNanosleep
 type sleeper struct {
 	keepsP  bool          // sleeps keep the P
 	yielded int64         // when it last let others run, if it keeps the P
-	slack   time.Duration // of the thread now
+	slack   time.Duration // of the thread, since
+	changes int64         // slackChanges had this value
+	refused bool          // the kernel lets nobody set it
 	at      unix.Timespec
 }
 
@@ -38,18 +42,42 @@ const (
 	ownYield = int64(200 * time.Microsecond)
 )
 
-// begin takes the thread's slack away.
+// begin takes the thread's slack away. Where the kernel does not let it, the
+// slack stays, and sleeps are later.
 func (s *sleeper) begin() (undo func() error, err error) {
+	s.changes = slackChanges.Load()
+	begun := s.changes
+	restore, err := SetTimerSlack(1)
+	if err != nil {
+		s.refused = true
+		return func() error { return nil }, nil
+	}
 	s.slack = 1
-	return SetTimerSlack(1)
+	return func() error {
+		err := restore()
+		if err == nil && slackChanges.Load() != begun { // of the whole process, meanwhile
+			err = setSlack(time.Duration(processSlack.Load()))
+		}
+		return err
+	}, nil
+}
+
+// setSlack sets the thread's slack unless it has it already.
+func (s *sleeper) setSlack(slack time.Duration) {
+	slack = max(1, min(slack, math.MaxInt))
+	changes := slackChanges.Load()
+	if slack == s.slack && changes == s.changes || s.refused {
+		return
+	}
+	if setSlack(slack) == nil {
+		s.slack, s.changes = slack, changes
+	}
 }
 
 // sleep sleeps until the expiry, with the given slack, and returns the reading
 // of the clock that showed it to be past.
 func (s *sleeper) sleep(now, expiry int64, slack time.Duration) int64 {
-	if slack = max(1, min(slack, math.MaxInt)); slack != s.slack && setSlack(slack) == nil {
-		s.slack = slack
-	}
+	s.setSlack(slack)
 	if s.keepsP && now-s.yielded > ownTurn && expiry-now > ownYield {
 		runtime.Gosched()
 		now = clock.Now()
@@ -82,33 +110,8 @@ func (s *sleeper) nanosleep() unix.Errno {
 	return errno
 }
 
-// claimed holds which threads have an owner. The goroutine is there to
-// tell a thread from a later one with the same number.
-var claimed struct {
-	sync.Mutex
-	by map[int]uintptr
-}
-
-func claimThread(goroutine uintptr) (release func() error, err error) {
-	claimed.Lock()
-	defer claimed.Unlock()
-	thread := unix.Gettid()
-	if claimed.by[thread] == goroutine {
-		return nil, errors.New("wait: this goroutine has a Thread already")
-	}
-	if claimed.by == nil {
-		claimed.by = map[int]uintptr{}
-	}
-	claimed.by[thread] = goroutine
-	return func() error {
-		claimed.Lock()
-		defer claimed.Unlock()
-		if claimed.by[thread] == goroutine {
-			delete(claimed.by, thread)
-		}
-		return nil
-	}, nil
-}
+// threadID returns the number of the calling thread.
+func threadID() int { return unix.Gettid() }
 
 func setAffinity(cpu int) (undo func() error, err error) {
 	var before, only unix.CPUSet
@@ -141,8 +144,9 @@ func schedAttr() (*unix.SchedAttr, error) {
 	}
 	slice := attr.Runtime
 	attr.Runtime = 0
-	if err := setSchedAttr(attr); err != nil {
-		return nil, err
+	if setSchedAttr(attr) != nil { // then it is as it was
+		attr.Runtime = slice
+		return attr, nil
 	}
 	if usual, err := unix.SchedGetAttr(0, 0); err != nil || usual.Runtime != slice {
 		attr.Runtime = slice
@@ -271,8 +275,13 @@ func limitOf(resource int) string {
 	return fmt.Sprint(limit.Cur)
 }
 
-// capable reports whether the calling thread has a capability.
+// capable reports whether the calling thread has a capability. One in a user
+// namespace, as in a container without root, does not count here.
 func capable(capability uint) bool {
+	users, err := os.ReadFile("/proc/self/uid_map")
+	if err == nil && !slices.Equal(strings.Fields(string(users)), []string{"0", "0", "4294967295"}) {
+		return false
+	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
 	return unix.Capget(&header, &data[0]) == nil && data[capability/32].Effective>>(capability%32)&1 == 1
@@ -282,27 +291,66 @@ func capable(capability uint) bool {
 var processors struct {
 	sync.Mutex
 	holders   int
-	before    int
+	set       int  // what it was last set to
 	automatic bool // it was the runtime's default before, which follows the machine
 }
 
-func ownProcessor() (undo func() error, err error) {
-	for setting := range strings.SplitSeq(os.Getenv("GODEBUG"), ",") {
-		if setting == "asyncpreemptoff=1" {
-			return nil, fmt.Errorf("GODEBUG has asyncpreemptoff=1: %w", errors.ErrUnsupported)
+// What the environment was when the program started: that counts.
+var startGODEBUG, startGOMAXPROCS = os.Getenv("GODEBUG"), os.Getenv("GOMAXPROCS")
+
+// withoutPreemption reports whether the runtime sends no signals to preempt.
+func withoutPreemption() bool {
+	off := 0
+	for setting := range strings.SplitSeq(startGODEBUG, ",") {
+		if value, ok := strings.CutPrefix(setting, "asyncpreemptoff="); ok {
+			off, _ = strconv.Atoi(value)
 		}
+	}
+	return off != 0
+}
+
+func ownProcessor() (undo func() error, err error) {
+	if withoutPreemption() {
+		return nil, fmt.Errorf("GODEBUG has asyncpreemptoff: %w", errors.ErrUnsupported)
 	}
 	p := &processors
 	p.Lock()
 	defer p.Unlock()
-	if p.holders == 0 {
-		p.before = runtime.GOMAXPROCS(0)
-		runtime.SetDefaultGOMAXPROCS()
-		p.automatic = runtime.GOMAXPROCS(p.before) == p.before && os.Getenv("GOMAXPROCS") == ""
+	if n := runtime.GOMAXPROCS(0); p.holders == 0 {
+		p.automatic = isAutomatic(n)
+	} else if n != p.set {
+		p.automatic = false // the program has set it meanwhile
 	}
 	p.holders++
-	runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
+	p.set = runtime.GOMAXPROCS(0) + 1
+	runtime.GOMAXPROCS(p.set)
 	return returnProcessor, nil
+}
+
+// isAutomatic reports whether GOMAXPROCS, which is n, follows the machine. The
+// runtime only tells by what it sets it to when it is to.
+func isAutomatic(n int) bool {
+	if fixed, err := strconv.Atoi(startGOMAXPROCS); err == nil && fixed > 0 || n > runtime.NumCPU() {
+		return false
+	}
+	setDefaultGOMAXPROCS()
+	usual := runtime.GOMAXPROCS(0)
+	if usual != n {
+		runtime.GOMAXPROCS(n)
+	}
+	return usual == n
+}
+
+// setDefaultGOMAXPROCS makes GOMAXPROCS follow the machine. The runtime counts
+// the CPUs of the calling thread, which may be bound to one, so it asks on
+// another.
+func setDefaultGOMAXPROCS() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.SetDefaultGOMAXPROCS()
+	}()
+	<-done
 }
 
 func returnProcessor() error {
@@ -310,11 +358,13 @@ func returnProcessor() error {
 	p.Lock()
 	defer p.Unlock()
 	p.holders--
-	switch rest := runtime.GOMAXPROCS(0) - 1; {
-	case p.holders == 0 && p.automatic && rest == p.before:
-		runtime.SetDefaultGOMAXPROCS()
-	default: // others hold one, or the program has changed it meanwhile
-		runtime.GOMAXPROCS(max(1, rest))
+	switch {
+	case runtime.GOMAXPROCS(0) != p.set: // the program has set it meanwhile: so be it
+	case p.holders == 0 && p.automatic:
+		setDefaultGOMAXPROCS()
+	default:
+		p.set--
+		runtime.GOMAXPROCS(p.set)
 	}
 	return nil
 }

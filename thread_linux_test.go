@@ -23,6 +23,10 @@ func init() {
 	children["threadsignals"] = threadSignalsChild
 	children["nothread"] = noNanosleepChild
 	children["fifo"] = fifoChild
+	children["nopreempt"] = nopreemptChild
+	children["refused"] = refusedChild
+	children["unbound"] = unboundChild
+	children["slack"] = slackChild
 }
 
 // A state is what a Thread may change and has to put back.
@@ -420,11 +424,127 @@ func collectorChild() {
 
 func TestTheCollectorDoesNotWaitForASleepingThread(t *testing.T) { runChild(t, "collector") }
 
-func TestOwnProcessorWantsPreemption(t *testing.T) {
-	t.Setenv("GODEBUG", "madvdontneed=1,asyncpreemptoff=1")
+// nopreemptChild has no preemption by signals, and tries to hide it.
+func nopreemptChild() {
+	checkErr(os.Unsetenv("GODEBUG"), "unsetenv")
 	_, err := wait.LockThread(wait.OwnProcessor())
-	assert.ErrorIs(t, err, errors.ErrUnsupported)
-	assert.ErrorContains(t, err, "asyncpreemptoff")
+	fmt.Println(errors.Is(err, errors.ErrUnsupported), err)
+}
+
+func TestOwnProcessorWantsPreemption(t *testing.T) {
+	for debug, refused := range map[string]bool{
+		"asyncpreemptoff=1": true, "madvdontneed=1,asyncpreemptoff=1": true, "asyncpreemptoff=2": true, "asyncpreemptoff=01": true,
+		"asyncpreemptoff=0": false, "madvdontneed=1": false,
+	} {
+		out := runChild(t, "nopreempt", "GODEBUG="+debug)
+		if refused {
+			assert.Equal(t, "true wait: thread option OwnProcessor: GODEBUG has asyncpreemptoff: unsupported operation\n", out, debug)
+		} else {
+			assert.Equal(t, "false <nil>\n", out, debug)
+		}
+	}
+}
+
+// refusedChild has the kernel refuse prctl, and then has no slack to set.
+func refusedChild() {
+	onFreshThread(func() {
+		refuse(unix.SYS_PRCTL)
+		th, err := wait.LockThread(wait.OwnProcessor())
+		checkErr(err, "LockThread")
+		for _, v := range threadVerbs(th) {
+			late := lateness(v, time.Millisecond)
+			check(late >= 0, "%s was %v early", v.name, -late)
+		}
+		checkErr(th.Close(), "Close")
+	})
+}
+
+func TestThreadWorksWithoutPrctl(t *testing.T) { runChild(t, "refused") }
+
+// unboundChild has the kernel refuse to undo what was done.
+func unboundChild() {
+	onFreshThread(func() {
+		before := runtime.GOMAXPROCS(0)
+		th, err := wait.LockThread(wait.OwnProcessor(), wait.OnCPU(0))
+		checkErr(err, "LockThread")
+		thread := unix.Gettid()
+		refuse(unix.SYS_SCHED_SETAFFINITY)
+		err = th.Close()
+		check(errors.Is(err, os.ErrPermission), "Close: %v", err)
+		check(strings.Contains(err.Error(), "undo OnCPU(0)"), "Close: %v", err)
+		check(errors.Is(th.Close(), os.ErrClosed), "a second Close")
+		check(runtime.GOMAXPROCS(0) == before, "GOMAXPROCS is %d, it was %d", runtime.GOMAXPROCS(0), before)
+		for range 100 {
+			time.Sleep(10 * time.Microsecond)
+			check(unix.Gettid() == thread, "it came to run on another thread")
+		}
+		_, err = wait.LockThread(wait.RealTime(100))
+		check(err != nil, "a priority of 100")
+	})
+}
+
+func TestWhatCannotBePutBackKeepsTheGoroutineLocked(t *testing.T) { runChild(t, "unbound") }
+
+func TestGomaxprocsThatIsSetMeanwhileStays(t *testing.T) {
+	before := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(before)
+	onThread(t, func(*wait.Thread) { runtime.GOMAXPROCS(before + 5) }, wait.OwnProcessor())
+	assert.Equal(t, before+5, runtime.GOMAXPROCS(0))
+}
+
+func TestGomaxprocsIsNotThatOfABoundThread(t *testing.T) {
+	before := runtime.GOMAXPROCS(0)
+	onFreshThread(func() {
+		var one unix.CPUSet
+		one.Set(firstCPU(t))
+		assert.NoError(t, unix.SchedSetaffinity(0, &one))
+		th, err := wait.LockThread(wait.OwnProcessor())
+		if assert.NoError(t, err) {
+			assert.Equal(t, before+1, runtime.GOMAXPROCS(0))
+			assert.NoError(t, th.Close())
+		}
+	})
+	assert.Equal(t, before, runtime.GOMAXPROCS(0))
+}
+
+// slackChild sets the slack of all threads while one of them is a Thread's.
+func slackChild() {
+	onFreshThread(func() {
+		th, err := wait.LockThread()
+		checkErr(err, "LockThread")
+		err = wait.SetProcessTimerSlack(3 * time.Millisecond)
+		if errors.Is(err, errors.ErrUnsupported) {
+			fmt.Println("cgo")
+			return
+		}
+		checkErr(err, "SetProcessTimerSlack")
+		th.Sleep(time.Microsecond)
+		now, err := wait.TimerSlack()
+		check(now == 1 && err == nil, "the Thread's slack is %v, %v", now, err)
+		checkErr(th.Close(), "Close")
+		now, err = wait.TimerSlack()
+		check(now == 3*time.Millisecond && err == nil, "after Close the slack is %v, %v", now, err)
+		fmt.Println("pure")
+	})
+}
+
+func TestAThreadKeepsItsSlackFromTheProcess(t *testing.T) {
+	want := "pure\n"
+	if withCgo {
+		want = "cgo\n"
+	}
+	assert.Equal(t, want, runChild(t, "slack"))
+}
+
+func TestGoexitRunsClose(t *testing.T) {
+	before := runtime.GOMAXPROCS(0)
+	onFreshThread(func() {
+		th, err := wait.LockThread(wait.OwnProcessor())
+		assert.NoError(t, err)
+		defer func() { assert.NoError(t, th.Close()) }()
+		runtime.Goexit()
+	})
+	assert.Equal(t, before, runtime.GOMAXPROCS(0))
 }
 
 // threadSignalsChild waits on Threads while signals rain on every thread and

@@ -119,6 +119,8 @@ func TestAccessorsAreOneMachineAccess(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs")
 	}
+	// In Go's notation: not by the stack pointer, nor by g (R14, R28).
+	ownAccess := regexp.MustCompile(`\t.*\((?:AX|BX|CX|DX|SI|DI|R[0-9]|R1[0-35-9]|R2[0-7])\)`)
 	makesAccess := regexp.MustCompile(`mmio[.]((?:load|store|plainLoad|plainStore)\w*)`)
 	for _, c := range compiled {
 		t.Run(c.name, func(t *testing.T) {
@@ -135,6 +137,15 @@ func TestAccessorsAreOneMachineAccess(t *testing.T) {
 					}
 				}
 				assert.Equal(t, []string{callee}, callees, accessor)
+				// What the accessor itself looks at in memory, besides its stack, is
+				// whether the region is open.
+				var own []string
+				for _, instruction := range functions[accessor] {
+					if ownAccess.MatchString(instruction) && !strings.Contains(instruction, "\tNOP") {
+						own = append(own, instruction)
+					}
+				}
+				assert.Len(t, own, 1, accessor)
 
 				var gnu []string
 				for _, instruction := range functions[callee] {

@@ -210,7 +210,7 @@ func At[T Width](r *Region, offset int) (Reg[T], error) {
 		return Reg[T]{}, fmt.Errorf("mmio: register of %d bytes at misaligned offset %#x: %w",
 			width, r.offset+int64(r.skip+offset), os.ErrInvalid)
 	case r.state.Load()&closed != 0:
-		return Reg[T]{}, fmt.Errorf("mmio: register of a closed region: %w", os.ErrClosed)
+		return Reg[T]{}, &accessError{r, "mmio: register of a closed region", os.ErrClosed}
 	}
 	return Reg[T]{(*T)(unsafe.Add(r.pages.base, r.skip+offset)), r}, nil
 }

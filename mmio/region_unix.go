@@ -4,6 +4,7 @@ package mmio
 
 import (
 	"os"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -43,10 +44,16 @@ func onDescriptor[T any](f *os.File, do func(fd uintptr) (T, error)) (v T, err e
 
 // replace puts memory of no meaning in the place of the mapping, in one step:
 // whoever accesses it meanwhile finds the one or the other. Pages that nobody
-// touches take no memory.
+// touches take no memory; in a process whose memory is locked they do until
+// they are unlocked and given back.
 func (m mapping) replace() error {
 	_, err := unix.MmapPtr(-1, 0, m.base, m.size, unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_FIXED|noReserve)
+	if err == nil {
+		pages := unsafe.Slice((*byte)(m.base), m.size)
+		_ = unix.Munlock(pages)
+		_ = unix.Madvise(pages, unix.MADV_DONTNEED)
+	}
 	return err
 }
 

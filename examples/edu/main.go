@@ -14,6 +14,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,6 +31,8 @@ const (
 	regStatus    = 0x20
 
 	statusComputing = 1 << 0
+
+	allOnes = math.MaxUint32 // what a device reads as that is gone
 )
 
 const pciDevices = "/sys/bus/pci/devices"
@@ -38,6 +41,10 @@ func main() {
 	n := flag.Uint("n", 10, "`number` whose factorial to compute")
 	timeout := flag.Duration("timeout", 100*time.Millisecond, "how `long` the device may take")
 	flag.Parse()
+	if uint64(*n) > math.MaxUint32 {
+		fmt.Fprintln(os.Stderr, "edu: the device's numbers have 32 bits")
+		os.Exit(2)
+	}
 	if err := run(os.Stdout, pciDevices, uint32(*n), *timeout); err != nil {
 		fmt.Fprintln(os.Stderr, "edu:", err)
 		os.Exit(1)
@@ -63,8 +70,15 @@ func run(out io.Writer, devices string, n uint32, timeout time.Duration) (err er
 	}
 	defer func() { err = errors.Join(err, bar.Close()) }()
 
-	fmt.Fprintf(out, "%s: identification %#08x\n", filepath.Base(dir), mmio.Readl(mmio.MustAt[uint32](bar, regID)))
-	result, err := factorial(bar, n, timeout)
+	// A device that is unplugged at any time is an error, and not a crash.
+	var result uint32
+	gone := bar.Guard(func() {
+		fmt.Fprintf(out, "%s: identification %#08x\n", filepath.Base(dir), mmio.Readl(mmio.MustAt[uint32](bar, regID)))
+		result, err = factorial(bar, n, timeout)
+	})
+	if gone != nil {
+		err = gone
+	}
 	switch {
 	case errors.Is(err, wait.ErrTimeout):
 		return fmt.Errorf("%d! is not done after %v", n, timeout)
@@ -77,8 +91,8 @@ func run(out io.Writer, devices string, n uint32, timeout time.Duration) (err er
 	return nil
 }
 
-// factorial has the device compute n!. All ones is what a device reads as that
-// has been unplugged, and nothing that this one's status can be.
+// factorial has the device compute n!. All ones is nothing that this device's
+// status can be.
 func factorial(bar *mmio.Region, n uint32, timeout time.Duration) (uint32, error) {
 	number, status := mmio.MustAt[uint32](bar, regFactorial), mmio.MustAt[uint32](bar, regStatus)
 	mmio.Writel(number, n)
@@ -87,7 +101,11 @@ func factorial(bar *mmio.Region, n uint32, timeout time.Duration) (uint32, error
 	if err != nil {
 		return 0, err
 	}
-	return mmio.Readl(number), nil
+	result := mmio.Readl(number)
+	if mmio.Readl(status) == allOnes { // it was gone by then
+		return 0, mmio.ErrDeviceGone
+	}
+	return result, nil
 }
 
 // find returns the directory of the first PCI device of the given kind, or "".

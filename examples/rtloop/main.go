@@ -147,7 +147,11 @@ func (h *histogram) lines() []string {
 	list := []string{fmt.Sprintf("%d turns, %d missed, at most %v late", total, h.missed.Load(), time.Duration(h.worst.Load()))}
 	for i, n := range counts {
 		if n > 0 {
-			list = append(list, fmt.Sprintf("< %7v %8d %s", time.Duration(1<<i)*time.Microsecond, n, strings.Repeat("#", int(1+n*50/most))))
+			bound := fmt.Sprintf("< %v", time.Duration(1<<i)*time.Microsecond)
+			if i == len(counts)-1 {
+				bound = fmt.Sprintf(">= %v", time.Duration(1<<(i-1))*time.Microsecond)
+			}
+			list = append(list, fmt.Sprintf("%12s %8d %s", bound, n, strings.Repeat("#", int(1+n*50/most))))
 		}
 	}
 	return list

@@ -15,6 +15,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -45,6 +46,10 @@ func main() {
 	flag.DurationVar(&r.sleep, "sleep", 50*time.Microsecond, "`time` between two looks")
 	flag.DurationVar(&r.timeout, "timeout", time.Second, "how `long` to wait; 0 is for ever")
 	flag.Parse()
+	if uint64(mask) > math.MaxUint32 || value&^mask != 0 {
+		fmt.Fprintln(os.Stderr, "uio: the mask has 32 bits, and the value none that the mask has not")
+		os.Exit(2)
+	}
 	r.mask, r.value = uint32(mask), uint32(value)
 	if err := run(os.Stdout, "/", r); err != nil {
 		fmt.Fprintln(os.Stderr, "uio:", err)
@@ -94,7 +99,14 @@ func open(root, class string, r request) (*mmio.Region, error) {
 	if err != nil {
 		return nil, fmt.Errorf("size of mapping %d of %s: %w", r.number, r.device, err)
 	}
-	return mmio.Map(filepath.Join(root, "dev", r.device), int64(r.number*os.Getpagesize()), int(size))
+	// The registers need not begin with the page. Older kernels do not tell.
+	var skip int64
+	if text, err := os.ReadFile(filepath.Join(dir, "offset")); err == nil {
+		if skip, err = strconv.ParseInt(strings.TrimSpace(string(text)), 0, 0); err != nil {
+			return nil, fmt.Errorf("offset of mapping %d of %s: %w", r.number, r.device, err)
+		}
+	}
+	return mmio.Map(filepath.Join(root, "dev", r.device), int64(r.number*os.Getpagesize())+skip, int(size))
 }
 
 // list prints the devices, with their mappings.

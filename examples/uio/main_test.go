@@ -20,13 +20,14 @@ func host(t *testing.T, value uint32) (root string) {
 	root = t.TempDir()
 	page := os.Getpagesize()
 	registers := make([]byte, 2*page)
-	binary.LittleEndian.PutUint32(registers[page+0x20:], value)
+	binary.LittleEndian.PutUint32(registers[page+0x200+0x20:], value)
 	for name, content := range map[string]string{
-		"sys/class/uio/uio0/name":           "frame grabber\n",
-		"sys/class/uio/uio0/maps/map1/size": "0x0000000000000100\n",
-		"sys/class/uio/uio0/maps/map1/addr": "0x00000000febf1000\n",
-		"sys/class/uio/uio0/maps/map2/size": "much\n",
-		"dev/uio0":                          string(registers),
+		"sys/class/uio/uio0/name":             "frame grabber\n",
+		"sys/class/uio/uio0/maps/map1/size":   "0x0000000000000100\n",
+		"sys/class/uio/uio0/maps/map1/addr":   "0x00000000febf1000\n",
+		"sys/class/uio/uio0/maps/map1/offset": "0x200\n",
+		"sys/class/uio/uio0/maps/map2/size":   "much\n",
+		"dev/uio0":                            string(registers),
 	} {
 		path := filepath.Join(root, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
