@@ -5,9 +5,10 @@
 //	go run ./examples/uio                                     # the devices there are
 //	go run ./examples/uio -device uio0 -offset 0x20 -mask 1   # until bit 0 is clear
 //	go run ./examples/uio -device uio0 -map 1 -offset 0x1c -mask 0xff00 -value 0x300 -timeout 2s
+//	go run ./examples/uio -file /sys/bus/pci/devices/0000:00:04.0/resource0 -offset 0x20 -mask 1
 //
-// It takes the right to read and write /dev/uioN. Where there are no such
-// devices it says so.
+// The last is for registers that another file maps. It takes the right to read
+// and write /dev/uioN, or that file. Where there are no such devices it says so.
 package main
 
 import (
@@ -29,6 +30,7 @@ import (
 // A request is what the command line asks for.
 type request struct {
 	device         string
+	file           string // instead of a device's
 	number         int // of the mapping
 	offset         int // of the register in it
 	mask, value    uint32
@@ -39,6 +41,7 @@ func main() {
 	var r request
 	var mask, value uint
 	flag.StringVar(&r.device, "device", "", "`name` of the device, as in /sys/class/uio")
+	flag.StringVar(&r.file, "file", "", "map this `file` instead")
 	flag.IntVar(&r.number, "map", 0, "`number` of the mapping")
 	flag.IntVar(&r.offset, "offset", 0, "`offset` of the register, in bytes")
 	flag.UintVar(&mask, "mask", 1<<32-1, "`bits` that count")
@@ -60,7 +63,7 @@ func main() {
 // run serves the request on the host whose files are under root.
 func run(out io.Writer, root string, r request) error {
 	class := filepath.Join(root, "sys/class/uio")
-	if r.device == "" {
+	if r.device == "" && r.file == "" {
 		return list(out, class)
 	}
 	region, err := open(root, class, r)
@@ -90,6 +93,9 @@ func poll(region *mmio.Region, r request) (uint32, error) {
 
 // open maps mapping N of the device, which lies at page N of its file.
 func open(root, class string, r request) (*mmio.Region, error) {
+	if r.file != "" {
+		return mmio.Map(r.file, 0, r.offset+4)
+	}
 	dir := filepath.Join(class, r.device, "maps", fmt.Sprintf("map%d", r.number))
 	text, err := os.ReadFile(filepath.Join(dir, "size"))
 	if err != nil {
