@@ -31,8 +31,8 @@ import (
 type request struct {
 	device         string
 	file           string // instead of a device's
-	number         int // of the mapping
-	offset         int // of the register in it
+	number         int    // of the mapping
+	offset         int    // of the register in it
 	mask, value    uint32
 	sleep, timeout time.Duration
 }

@@ -41,8 +41,8 @@ var guests = []guest{
 			"-drive", "file=DISK,if=none,id=disk,format=raw", "-device", "nvme,serial=vm,drive=disk",
 			"-device", "e1000e,mac=52:54:00:a1:b2:c3",
 		},
-		examples: []string{"edu"},
-		checks:   8 + 3 + 1 + 1,
+		examples: []string{"edu", "uio"},
+		checks:   8 + 3 + 1 + 2,
 		timeout:  90 * time.Second,
 	},
 	{

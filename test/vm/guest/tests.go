@@ -26,15 +26,20 @@ func testChecks() []check {
 
 // exampleChecks are the examples that drive a device.
 func exampleChecks() []check {
-	return []check{{"example: edu", func() (string, error) {
-		const want = "12! = 479001600"
-		out, err := exec.Command("/examples/edu", "-n", "12", "-timeout", "10s").CombinedOutput()
-		text := strings.ReplaceAll(strings.TrimSpace(string(out)), "\n", "; ")
-		if err == nil && !strings.Contains(text, want) {
-			err = fmt.Errorf("does not say %q", want)
-		}
-		return text, err
-	}}}
+	example := func(name, want string, args ...string) check {
+		return check{"example: " + name, func() (string, error) {
+			out, err := exec.Command("/examples/"+name, args...).CombinedOutput()
+			text := strings.ReplaceAll(strings.TrimSpace(string(out)), "\n", "; ")
+			if err == nil && !strings.Contains(text, want) {
+				err = fmt.Errorf("does not say %q", want)
+			}
+			return text, err
+		}}
+	}
+	return []check{
+		example("edu", "12! = 479001600", "-n", "12", "-timeout", "10s"),
+		example("uio", "0x10000ed", "-file", "/sys/bus/pci/devices/0000:00:01.0/resource0", "-mask", "0xffff", "-value", "0xed"),
+	}
 }
 
 // outcome is the line that a test ends with.
