@@ -237,7 +237,7 @@ func (p Panel) label(out *plot.Plot, c draw.Canvas) error {
 // places returns where a label may be, from its point: right, left, above, below,
 // then further away.
 func places(width, size vg.Length) (offsets []vg.Point) {
-	for step := vg.Length(0); step < 4; step++ {
+	for step := vg.Length(0); step < 8; step++ {
 		for _, up := range []vg.Length{-size/2 + step*size, -size/2 - step*size} {
 			offsets = append(offsets, vg.Point{X: 4, Y: up}, vg.Point{X: -4 - width, Y: up}, vg.Point{X: -width / 2, Y: up + 2*size*sign(up)})
 		}

@@ -80,7 +80,7 @@ their length. With --floor it shows a saved one instead.`,
 			}
 			r := l.result(c.Context(), "floor", floorRows(*f))
 			r.Floor = f
-			if file != nil {
+			if file != nil && !r.Interrupted {
 				e := json.NewEncoder(file)
 				e.SetIndent("", "  ")
 				return r, errors.Join(e.Encode(f), file.keep())
@@ -211,6 +211,9 @@ lateness against the CPU of a wait. A margin is what a sleep leaves to a spin.` 
 	})
 }
 
+// shortestPeriod is still far above what it takes to count a missed deadline.
+const shortestPeriod = time.Microsecond
+
 func (l *lab) jitterCommand() *cobra.Command {
 	var method, load string
 	var period, length time.Duration
@@ -220,7 +223,8 @@ func (l *lab) jitterCommand() *cobra.Command {
 		Use:   "jitter",
 		Short: "A loop at a fixed rate, as cyclictest",
 		Long: `Waits at a fixed rate for a time. Deadlines that pass while the loop is late
-count too, with the lateness that they would have had. Loads: cooperative (8
+count too, with the lateness that they would have had (the correction for coordinated
+omission). Loads: cooperative (8
 goroutines that work for 50 us at a time), hog (goroutines that never yield),
 gc (garbage and its collection), process (other processes that never sleep).`,
 		Args: cobra.NoArgs,
@@ -241,6 +245,9 @@ gc (garbage and its collection), process (other processes that never sleep).`,
 		}
 		if err := checkDurations("period", period); err != nil {
 			return err
+		}
+		if period < shortestPeriod {
+			return fmt.Errorf("--period is %v; it must be at least %v", period, shortestPeriod)
 		}
 		if length < period {
 			return fmt.Errorf("--for is %v; it must be at least the period, %v", length, period)

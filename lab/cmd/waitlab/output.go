@@ -115,6 +115,9 @@ func (l *lab) tell(r measure.Result) error {
 	}
 	panels := v.panels(r)
 	if len(report.Names(panels)) == 0 {
+		if r.Interrupted {
+			return nil
+		}
 		return errors.New("nothing was measured that could be drawn")
 	}
 	if err := report.Draw(l.picture, l.pictureName, panels); err != nil {

@@ -209,8 +209,8 @@ func paretoPanels(r measure.Result) (panels []report.Panel) {
 		if groups[row.Request] == nil {
 			at[row.Request], groups[row.Request] = len(panels), &lines{}
 			panels = append(panels, report.Panel{
-				Title: fmt.Sprintf("What punctuality costs: waits of %v", row.Request),
-				X:     "CPU for each wait, us", Y: "99 of 100 are at most so late, us", LogX: true, LogY: true,
+				Title: fmt.Sprintf("99 of 100 waits of %v are at most so late", row.Request),
+				X:     "CPU for each wait, us", Y: "late, us", LogX: true, LogY: true,
 			})
 		}
 		s := groups[row.Request].add(string(row.Group), report.XY{X: micros(*row.CPU), Y: micros(row.Lateness.P99)})
@@ -260,7 +260,7 @@ func scalePanels(r measure.Result) []report.Panel {
 		panel("99 of 100 waits are at most so late", "late, us", func(row measure.Row) (float64, bool) {
 			return micros(row.Lateness.P99), true
 		}),
-		panel("What a wait costs", "CPU for each wait, us", func(row measure.Row) (float64, bool) {
+		panel("CPU for each wait", "us", func(row measure.Row) (float64, bool) {
 			if row.CPU == nil {
 				return 0, false
 			}
