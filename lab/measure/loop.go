@@ -49,7 +49,7 @@ func fixedRate(ctx context.Context, w waiter, period, length int64, rec *Recorde
 	for next <= end && ctx.Err() == nil {
 		due := w.wait(now(), next)
 		t := now()
-		next = due + period*(1+rec.RecordPaced(t-start, t-due, period))
+		next = due + period*(1+rec.RecordPaced(t-start, t-due, period, (end-due)/period))
 		if live != nil && t-told >= liveEvery {
 			told = t
 			l := rec.Lateness()

@@ -1,6 +1,7 @@
 package measure
 
 import (
+	"math/bits"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -46,13 +47,13 @@ func (r *Recorder) Record(at, late int64) {
 }
 
 // RecordPaced is Record for the wait of a loop with a fixed period, which by a
-// wait that is later than the period misses further deadlines. They count
-// too, each with the time that had passed since: left out, the slowest
-// moments would be those with the fewest samples ("coordinated omission"). It
-// returns how many were missed.
-func (r *Recorder) RecordPaced(at, late, period int64) (missed int64) {
+// wait that is later than the period misses further deadlines, of which most
+// were still to come. They count too, each with the time that had passed
+// since: left out, the slowest moments would be those with the fewest samples
+// ("coordinated omission"). It returns how many were missed.
+func (r *Recorder) RecordPaced(at, late, period, most int64) (missed int64) {
 	r.Record(at, late)
-	for late -= period; late >= 0; late -= period {
+	for late -= period; late >= 0 && missed < most; late -= period {
 		r.count(late)
 		missed++
 	}
@@ -128,25 +129,38 @@ func (r *Recorder) fill(row *Row) {
 	row.Series = append([]Point(nil), r.series...)
 }
 
-// buckets returns the distribution in at most n buckets, each with about as
-// many waits, but for the latest one percent, which has half of them.
+// buckets returns the distribution in about n buckets with about as many waits
+// each, but for the latest one percent, which has finer ones. None goes beyond
+// a power of two of 100 ns, the steps of a coarse histogram.
 func (r *Recorder) buckets(n int) []Bucket {
 	var out []Bucket
-	var seen, told int64
+	var pending Bucket
+	var seen int64
 	total := r.Waits()
+	flush := func() {
+		if pending.Waits > 0 {
+			out = append(out, pending)
+		}
+		pending = Bucket{}
+	}
 	for _, bar := range r.histogram.Distribution() {
 		if bar.Count == 0 {
 			continue
 		}
-		seen += bar.Count
-		step := 2 * total / int64(n)
-		if seen > total-total/100 {
-			step = total / 50 / int64(n)
+		late := time.Duration(min(bar.To, max(r.max, 0)))
+		if octave(late) != octave(pending.Late) {
+			flush()
 		}
-		if seen-told > step || seen == total {
-			out = append(out, Bucket{time.Duration(min(bar.To, max(r.max, 0))), seen - told})
-			told = seen
+		pending.Late = late
+		pending.Waits += bar.Count
+		seen += bar.Count
+		if pending.Waits >= total/int64(n) || seen > total-total/100 {
+			flush()
 		}
 	}
+	flush()
 	return out
 }
+
+// octave is the power of two of 100 ns that late is at most.
+func octave(late time.Duration) int { return bits.Len64(uint64((late - 1) / 100)) }

@@ -190,17 +190,21 @@ func (t *talk) Take(_ context.Context, late []time.Duration) ([]time.Duration, t
 }
 
 func (t *talk) broken(err error) error {
-	_ = t.input.Close()
-	_ = t.process.Wait() // has said all then
+	_ = t.Close() // has said all then
 	if said := firstLine(t.said.String()); said != "" {
 		return fmt.Errorf("the program ended: %s", said)
 	}
 	return fmt.Errorf("the program ended: %w", err)
 }
 
+// patience is how long a program has to end once its input has.
+const patience = time.Second
+
 // Close ends the program, whose own end is no error of the measurement.
 func (t *talk) Close() error {
 	_ = t.input.Close()
+	kill := time.AfterFunc(patience, func() { _ = t.process.Process.Kill() })
+	defer kill.Stop()
 	_ = t.process.Wait()
 	return nil
 }

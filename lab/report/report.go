@@ -226,7 +226,8 @@ func Histogram(w io.Writer, buckets []measure.Bucket) error {
 	for i := first; i < len(steps); i++ {
 		limit := time.Duration(100) << i
 		bar := strings.Repeat("#", int((steps[i]*50+most-1)/most))
-		if _, err := fmt.Fprintf(w, "%12s %9d %s\n", "<= "+Micros(limit), steps[i], bar); err != nil {
+		line := fmt.Sprintf("%12s %9d %s", "<= "+Micros(limit), steps[i], bar)
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " ")); err != nil {
 			return err
 		}
 	}

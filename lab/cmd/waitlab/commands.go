@@ -13,6 +13,7 @@ import (
 	"github.com/precisewait/wait"
 	"github.com/precisewait/wait/lab/measure"
 	"github.com/precisewait/wait/lab/peers"
+	"github.com/precisewait/wait/lab/report"
 )
 
 // longest is the longest request: whoever interrupts waits for it to end.
@@ -70,20 +71,23 @@ their length. With --floor it shows a saved one instead.`,
 			}
 			return nil
 		}, func(c *cobra.Command) (measure.Result, error) {
-			f := l.floor
-			if f == nil {
-				measured, err := wait.Calibrate(c.Context())
-				if err != nil && c.Context().Err() == nil {
-					return measure.Result{}, err
+			r := l.result(c.Context(), "floor", nil)
+			if r.Floor == nil {
+				f, err := wait.Calibrate(c.Context())
+				if c.Context().Err() != nil { // it has installed nothing
+					r.Interrupted = true
+					return r, nil
 				}
-				f = &measured
+				if err != nil {
+					return r, err
+				}
+				r.Floor = &f
 			}
-			r := l.result(c.Context(), "floor", floorRows(*f))
-			r.Floor = f
-			if file != nil && !r.Interrupted {
+			r.Rows = floorRows(*r.Floor)
+			if file != nil {
 				e := json.NewEncoder(file)
 				e.SetIndent("", "  ")
-				return r, errors.Join(e.Encode(f), file.keep())
+				return r, errors.Join(e.Encode(r.Floor), file.keep())
 			}
 			return r, nil
 		}),
@@ -288,7 +292,8 @@ func (l *lab) live(name string) (show func(measure.Live), done func()) {
 	go func() {
 		defer close(ended)
 		for s := range lines {
-			fmt.Fprintf(l.errOut, "\r\x1b[K%s: %d waits, late by min %v act %v avg %v p99 %v max %v", name, s.Waits, s.Min, s.Act, s.Mean, s.P99, s.Max)
+			fmt.Fprintf(l.errOut, "\r\x1b[K%s: %d waits, late by min %s act %s avg %s p99 %s max %s",
+				name, s.Waits, report.Micros(s.Min), report.Micros(s.Act), report.Micros(s.Mean), report.Micros(s.P99), report.Micros(s.Max))
 		}
 		fmt.Fprint(l.errOut, "\r\x1b[K")
 	}()
@@ -419,7 +424,7 @@ of n takes anything from n to n and a tick. Where this host has no tick, or with
 	}, func(c *cobra.Command) (measure.Result, error) {
 		ctx := c.Context()
 		r := l.result(ctx, "phase", nil)
-		if r.Floor == nil {
+		if r.Floor == nil && !c.Flags().Changed("tick") {
 			f, err := wait.Calibrate(ctx)
 			if err != nil && ctx.Err() == nil {
 				return r, err
@@ -427,9 +432,11 @@ of n takes anything from n to n and a tick. Where this host has no tick, or with
 			r.Floor = &f
 		}
 		m := found[0]
-		r.Tick, r.Simulated = r.Floor.Tick, r.Floor.Tick == 0 || c.Flags().Changed("tick")
-		if r.Simulated {
-			r.Tick, m = tick, measure.OnTick(tick)
+		if r.Floor != nil && !c.Flags().Changed("tick") {
+			r.Tick = r.Floor.Tick
+		}
+		if r.Tick == 0 {
+			r.Tick, r.Simulated, m = tick, true, measure.OnTick(tick)
 		}
 		step, done := l.progress(-1)
 		step(fmt.Sprintf("waiting %d times %v, twice", waits, request))

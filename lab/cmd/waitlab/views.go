@@ -96,7 +96,7 @@ func upTo(r measure.Row) any {
 func floorAbove(r measure.Result) string {
 	f := r.Floor
 	if f == nil {
-		return "no floor"
+		return "floor: not known"
 	}
 	text := fmt.Sprintf("sleeps end by %s\nruler: clock step %v, a reading costs %v; a lateness below %v means nothing",
 		f.Wakeup, f.ClockStep, f.ClockCost, max(f.ClockStep, f.ClockCost))
