@@ -17,7 +17,7 @@ type Live struct {
 const liveEvery = int64(200 * time.Millisecond)
 
 // Points is how many points the series of a fixed-rate loop has at most.
-const Points = 1 << 11
+const Points = 768
 
 // FixedRate waits at a fixed rate for a time, as cyclictest(8) does: each
 // deadline is a period after the one before. Deadlines that pass while the

@@ -155,17 +155,60 @@ func (p Panel) add(out *plot.Plot, legend *plot.Legend, i int, s Series) error {
 		legend.Add(s.Name, line)
 		return nil
 	}
+	if s.Labels == nil {
+		all := cloud{points, colour}
+		out.Add(all)
+		legend.Add(s.Name, all)
+		return nil
+	}
 	dots, err := plotter.NewScatter(points)
 	if err != nil {
 		return err
 	}
 	dots.Color, dots.Shape, dots.Radius = colour, draw.CircleGlyph{}, 2.5
-	if s.Dots {
-		dots.Radius = 0.8
-	}
 	out.Add(dots)
 	legend.Add(s.Name, dots)
 	return nil
+}
+
+// A cloud is many points, each a small square, drawn as one path: a glyph for
+// each would take several times the space in a file.
+type cloud struct {
+	plotter.XYs
+	colour color.Color
+}
+
+const pointSize = vg.Length(1.4)
+
+// Plot draws the cloud.
+func (c cloud) Plot(canvas draw.Canvas, p *plot.Plot) {
+	var path vg.Path
+	x, y := p.Transforms(&canvas)
+	for _, at := range c.XYs {
+		square(&path, x(at.X), y(at.Y))
+	}
+	canvas.SetColor(c.colour)
+	canvas.Fill(path)
+}
+
+// DataRange is what the axes must span.
+func (c cloud) DataRange() (xmin, xmax, ymin, ymax float64) { return plotter.XYRange(c.XYs) }
+
+// Thumbnail draws one point in a legend.
+func (c cloud) Thumbnail(canvas *draw.Canvas) {
+	var path vg.Path
+	square(&path, canvas.Center().X, canvas.Center().Y)
+	canvas.SetColor(c.colour)
+	canvas.Fill(path)
+}
+
+func square(path *vg.Path, x, y vg.Length) {
+	const half = pointSize / 2
+	path.Move(vg.Point{X: x - half, Y: y - half})
+	path.Line(vg.Point{X: x + half, Y: y - half})
+	path.Line(vg.Point{X: x + half, Y: y + half})
+	path.Line(vg.Point{X: x - half, Y: y + half})
+	path.Close()
 }
 
 // within returns the points, those that a logarithmic axis cannot show at its

@@ -321,6 +321,9 @@ func burnCommand() *cobra.Command {
 	}
 }
 
+// mostSamples is how many waits of a crowd are kept in memory.
+const mostSamples = 1e8
+
 func (l *lab) scaleCommand() *cobra.Command {
 	var names []string
 	var sleepers []int
@@ -355,6 +358,9 @@ thousand.`,
 			}
 			if err := checkDurations("request", spacedOut(request, n, rate)); rate > 0 && request > 0 && err != nil {
 				return fmt.Errorf("%d sleepers at a --rate of %d would wait longer than %v each", n, rate, longest)
+			}
+			if all := float64(n) * max(1, length.Seconds()/max(spacedOut(request, n, rate), 1).Seconds()); all > mostSamples {
+				return fmt.Errorf("%d sleepers would take %.0f waits, of which no more than %.0f can be kept; a shorter --for or a longer --request has fewer", n, all, mostSamples)
 			}
 		}
 		return errors.Join(checkDurations("request", request), checkDurations("for", length), checkCount("rate", rate, 1e9))
