@@ -99,7 +99,7 @@ func BenchmarkJitterAgainstArray(b *testing.B) {
 	var ours, array, ratios []float64
 	for b.Loop() {
 		rec := NewRecorder(Points)
-		fixedRate(b.Context(), w, period, n*period, rec, nil)
+		fixedRate(b.Context(), w, period, n*period, rec, func(Live) {})
 		withArray(w, period, late)
 		slices.Sort(late)
 		a, z := float64(rec.Lateness().P99), float64(late[(n-1)*99/100])
