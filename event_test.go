@@ -267,22 +267,32 @@ func TestReceivesAllocateNothing(t *testing.T) {
 	defer close(c)
 	for name, recv := range map[string]func() (int, error){
 		"parked":             func() (int, error) { return wait.RecvTimeout(answer, 0, 0) },
-		"parked and marked":  func() (int, error) { return wait.RecvTimeout(answer, 0, time.Millisecond) },
+		"parked and marked":  func() (int, error) { return wait.RecvTimeout(answer, 0, 1900*time.Microsecond) },
 		"parked for longer":  func() (int, error) { return wait.RecvTimeout(answer, 0, time.Minute) },
 		"spun":               func() (int, error) { return wait.RecvTimeout(answer, time.Millisecond, time.Minute) },
 		"with a context":     func() (int, error) { return wait.RecvContext(ctx, answer, 0) },
 		"spun, with context": func() (int, error) { return wait.RecvContext(ctx, answer, time.Millisecond) },
 	} {
-		assert.Zero(t, testing.AllocsPerRun(200, func() {
+		assertNoAllocs(t, func() {
 			c <- 1
-			if _, err := recv(); err != nil && !errors.Is(err, wait.ErrTimeout) {
-				t.Error(err)
+			if _, err := recv(); err != nil {
+				t.Error(name, err)
 			}
-			for len(answer) > 0 {
-				<-answer
-			}
-		}), name)
+		}, name)
 	}
+}
+
+// assertNoAllocs fails if f allocates. Under the race detector, where sync.Pool
+// drops one in four of what it is given, a wait may have to make two objects
+// anew.
+func assertNoAllocs(t *testing.T, f func(), what ...any) {
+	t.Helper()
+	most := 0.0
+	if underRace {
+		most = 2
+	}
+	f()
+	assert.LessOrEqual(t, testing.AllocsPerRun(200, f), most, what...)
 }
 
 // counted is a cond that holds from its nth call on.
@@ -345,9 +355,9 @@ func TestCondIsCalledAfterEveryWakeAndNotOtherwise(t *testing.T) {
 		go func() {
 			for k := 1; k < 5; k++ {
 				time.Sleep(time.Second)
+				synctest.Wait()
 				assert.Equal(t, k, *calls)
 				wake()
-				synctest.Wait()
 			}
 		}()
 		left, err := wait(cond, 10*time.Second)
@@ -432,13 +442,13 @@ func TestCondWaitsAllocateNothing(t *testing.T) {
 				}
 			}()
 			for _, timeout := range []time.Duration{0, time.Second} {
-				assert.Zero(t, testing.AllocsPerRun(200, func() {
+				assertNoAllocs(t, func() {
 					ready.Store(false)
 					again <- struct{}{}
 					if _, err := wait(cond, timeout); err != nil {
 						t.Error(err)
 					}
-				}))
+				}, timeout)
 			}
 		})
 	}
@@ -623,13 +633,13 @@ func TestEventWaitsAllocateNothing(t *testing.T) {
 		}
 	}()
 	for name, w := range eventWaits {
-		assert.Zero(t, testing.AllocsPerRun(200, func() {
+		assertNoAllocs(t, func() {
 			event.Clear()
 			again <- struct{}{}
 			if err := w(ctx, &event); err != nil {
 				t.Error(err)
 			}
-		}), name)
+		}, name)
 	}
 }
 
