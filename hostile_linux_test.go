@@ -28,6 +28,7 @@ func init() {
 	children["descriptors"] = descriptorsChild
 	children["seccomp"] = seccompChild
 	children["stopped"] = stoppedChild
+	children["pacerstopped"] = pacerStoppedChild
 	children["hundredthousand"] = hundredThousandChild
 	children["import"] = importChild
 	children["few"] = fewChild
@@ -237,9 +238,13 @@ func stoppedChild() {
 	fmt.Println("done")
 }
 
-func TestStoppedProcessIsNotEarlyAndKeepsItsFloor(t *testing.T) {
+func TestStoppedProcessIsNotEarlyAndKeepsItsFloor(t *testing.T) { runStopped(t, "stopped") }
+
+// runStopped runs a child that is stopped for a second when it says that it is
+// ready, and says in the end that it is done.
+func runStopped(t *testing.T, name string) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), childVar+"=stopped")
+	cmd.Env = append(os.Environ(), childVar+"="+name)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -257,6 +262,56 @@ func TestStoppedProcessIsNotEarlyAndKeepsItsFloor(t *testing.T) {
 	require.NoError(t, cmd.Wait(), "%s", strings.Join(said, "\n"))
 	assert.Equal(t, "done", said[len(said)-1])
 }
+
+// pacerStoppedChild has Pacers of all ways tick for a while, in the middle of
+// which it is stopped.
+func pacerStoppedChild() {
+	const period = 5 * time.Millisecond
+	for range 150 {
+		wait.Hybrid(period / 10)
+	}
+	before := wait.CurrentFloor()
+	var pacers sync.WaitGroup
+	for name, opts := range map[string][]wait.PacerOption{
+		"Sleep": nil, "Hybrid": {wait.PaceBy(wait.MethodHybrid)}, "Spin": {wait.PaceBy(wait.MethodSpin)}, "Thread": nil,
+	} {
+		pacers.Go(func() {
+			if name == "Thread" {
+				thread, err := wait.LockThread()
+				checkErr(err, "LockThread")
+				defer func() { checkErr(thread.Close(), "Close") }()
+				opts = append(opts, wait.PaceOn(thread))
+			}
+			p := wait.NewPacer(period, opts...)
+			var first time.Time
+			var index int64
+			stops, after := 0, 0
+			for start := time.Now(); after < 50 && time.Since(start) < time.Minute; after += stops {
+				tick, err := p.Wait(context.Background())
+				checkErr(err, name)
+				if first.IsZero() {
+					first = tick.Scheduled.Add(-time.Duration(tick.Index) * period)
+				}
+				check(!time.Now().Before(tick.Scheduled), "%s: early", name)
+				check(tick.Scheduled.Equal(first.Add(time.Duration(tick.Index)*period)), "%s: tick %+v has left the phase", name, tick)
+				check(tick.Index == index+1+tick.Missed, "%s: tick %+v after %d", name, tick, index)
+				if index = tick.Index; tick.Missed > 150 {
+					stops++
+				}
+			}
+			check(stops == 1, "%s: %d ticks for the stop", name, stops)
+		})
+	}
+	fmt.Println("ready")
+	pacers.Wait()
+	after := wait.CurrentFloor()
+	for _, d := range []time.Duration{500 * time.Microsecond, period} {
+		check(after.Lateness(d, 0.99) < before.Lateness(d, 0.99)+100*time.Millisecond, "the floor is poisoned:\n%v\nit was\n%v", after, before)
+	}
+	fmt.Println("done")
+}
+
+func TestStoppedPacerTicksOnceAndKeepsItsPhase(t *testing.T) { runStopped(t, "pacerstopped") }
 
 // hundredThousandChild has 100,000 goroutines asleep at once.
 func hundredThousandChild() {

@@ -370,12 +370,11 @@ func TestTicksAllocateNothingAndLeaveNoGoroutine(t *testing.T) {
 		for _, ctx := range []context.Context{context.Background(), t.Context()} {
 			for _, period := range []time.Duration{200 * time.Microsecond, 11 * time.Millisecond} {
 				p := wait.NewPacer(period, opts...)
-				mustTick(t, p)
-				assert.Zero(t, testing.AllocsPerRun(10, func() {
+				assertNoAllocs(t, 10, func() {
 					if _, err := p.Wait(ctx); err != nil {
 						t.Error(err)
 					}
-				}), period)
+				}, period)
 			}
 		}
 	})
