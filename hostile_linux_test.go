@@ -266,16 +266,15 @@ func runStopped(t *testing.T, name string) {
 // pacerStoppedChild has Pacers of all ways tick for a while, in the middle of
 // which it is stopped.
 func pacerStoppedChild() {
-	const period = 5 * time.Millisecond
-	for range 150 {
-		wait.Hybrid(period / 10)
-	}
-	before := wait.CurrentFloor()
 	var pacers sync.WaitGroup
 	for name, opts := range map[string][]wait.PacerOption{
 		"Sleep": nil, "Hybrid": {wait.PaceBy(wait.MethodHybrid)}, "Spin": {wait.PaceBy(wait.MethodSpin)}, "Thread": nil,
 	} {
 		pacers.Go(func() {
+			period := 2 * time.Millisecond
+			if name == "Hybrid" { // in a class of its own: the floor shrugs off one stopped sleep of each
+				period = 5 * time.Millisecond
+			}
 			if name == "Thread" {
 				thread, err := wait.LockThread()
 				checkErr(err, "LockThread")
@@ -295,7 +294,7 @@ func pacerStoppedChild() {
 				check(!time.Now().Before(tick.Scheduled), "%s: early", name)
 				check(tick.Scheduled.Equal(first.Add(time.Duration(tick.Index)*period)), "%s: tick %+v has left the phase", name, tick)
 				check(tick.Index == index+1+tick.Missed, "%s: tick %+v after %d", name, tick, index)
-				if index = tick.Index; tick.Missed > 150 {
+				if index = tick.Index; time.Duration(tick.Missed)*period > 800*time.Millisecond {
 					stops++
 				}
 			}
@@ -305,8 +304,9 @@ func pacerStoppedChild() {
 	fmt.Println("ready")
 	pacers.Wait()
 	after := wait.CurrentFloor()
-	for _, d := range []time.Duration{500 * time.Microsecond, period} {
-		check(after.Lateness(d, 0.99) < before.Lateness(d, 0.99)+100*time.Millisecond, "the floor is poisoned:\n%v\nit was\n%v", after, before)
+	for _, d := range []time.Duration{2 * time.Millisecond, 5 * time.Millisecond} {
+		// Loosely, as above: the stop would have left nearly its whole second.
+		check(after.Lateness(d, 0.99) < 700*time.Millisecond, "the floor is poisoned:\n%v", after)
 	}
 	fmt.Println("done")
 }
