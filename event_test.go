@@ -186,10 +186,11 @@ func TestNegativeTimesAreRefusedBeforeAnythingHappens(t *testing.T) {
 
 func TestNilFunctionsAndContextsPanic(t *testing.T) {
 	var event wait.Event
+	var none context.Context
 	assert.PanicsWithValue(t, "wait: nil cond", func() { _, _ = wait.EventTimeout(nil, nil, -1) })
 	assert.PanicsWithValue(t, "wait: nil cond", func() { _, _ = event.WaitCond(nil, -1) })
-	assert.PanicsWithValue(t, "wait: nil Context", func() { _, _ = wait.RecvContext(nil, make(chan int), 0) })
-	assert.PanicsWithValue(t, "wait: nil Context", func() { _ = event.WaitContext(nil) })
+	assert.PanicsWithValue(t, "wait: nil Context", func() { _, _ = wait.RecvContext(none, make(chan int), 0) })
+	assert.PanicsWithValue(t, "wait: nil Context", func() { _ = event.WaitContext(none) })
 }
 
 func TestReceiveEndsWithItsContext(t *testing.T) {

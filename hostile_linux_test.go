@@ -266,7 +266,8 @@ func runStopped(t *testing.T, name string) {
 // pacerStoppedChild has Pacers of all ways tick for a while, in the middle of
 // which it is stopped.
 func pacerStoppedChild() {
-	var pacers sync.WaitGroup
+	var ticking, pacers sync.WaitGroup
+	ticking.Add(4)
 	for name, opts := range map[string][]wait.PacerOption{
 		"Sleep": nil, "Hybrid": {wait.PaceBy(wait.MethodHybrid)}, "Spin": {wait.PaceBy(wait.MethodSpin)}, "Thread": nil,
 	} {
@@ -289,6 +290,7 @@ func pacerStoppedChild() {
 				tick, err := p.Wait(context.Background())
 				checkErr(err, name)
 				if first.IsZero() {
+					ticking.Done()
 					first = tick.Scheduled.Add(-time.Duration(tick.Index) * period)
 				}
 				check(!time.Now().Before(tick.Scheduled), "%s: early", name)
@@ -300,6 +302,7 @@ func pacerStoppedChild() {
 			}
 		})
 	}
+	ticking.Wait()
 	fmt.Println("ready")
 	pacers.Wait()
 	after := wait.CurrentFloor()

@@ -339,11 +339,12 @@ func TestTheLongestPeriodDoesNotWrap(t *testing.T) {
 
 func TestWrongUseOfAPacerPanics(t *testing.T) {
 	p := wait.NewPacer(time.Second)
+	var none context.Context
 	assert.PanicsWithValue(t, "wait: non-positive period 0s for NewPacer", func() { wait.NewPacer(0) })
 	assert.PanicsWithValue(t, "wait: non-positive period -1ns for NewPacer", func() { wait.NewPacer(-1) })
 	assert.PanicsWithValue(t, "wait: non-positive period 0s for SetPeriod", func() { p.SetPeriod(0) })
-	assert.PanicsWithValue(t, "wait: nil Context", func() { _, _ = p.Wait(nil) })
-	assert.PanicsWithValue(t, "wait: nil Context", func() { p.Ticks(nil) })
+	assert.PanicsWithValue(t, "wait: nil Context", func() { _, _ = p.Wait(none) })
+	assert.PanicsWithValue(t, "wait: nil Context", func() { p.Ticks(none) })
 	assert.PanicsWithValue(t, "wait: nil Thread", func() { wait.PaceOn(nil) })
 	assert.PanicsWithValue(t, "wait: pace by Method(3)", func() { wait.PaceBy(3) })
 	assert.PanicsWithValue(t, "wait: missed ticks by MissedPolicy(-1)", func() { wait.OnMissed(-1) })
