@@ -184,7 +184,7 @@ func compare(b *testing.B, ours, rival way, take func(way) sample) {
 		add(&them, z)
 		ratio.p50.add(float64(a.quantile(0.5)) / float64(z.quantile(0.5)))
 		ratio.p99.add(float64(a.quantile(0.99)) / float64(z.quantile(0.99)))
-		ratio.cpu.add(float64(a.cpu) / float64(z.cpu))
+		ratio.cpu.add(float64(a.cpu) / float64(max(z.cpu, 1))) // a rival may not tell its own
 	}
 	report(b, map[string]float64{
 		"p50-us": us.p50.value(), "p99-us": us.p99.value(), "max-us": us.max.value(), "cpu-us": us.cpu.value(),

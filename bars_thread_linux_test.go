@@ -3,7 +3,7 @@ package wait_test
 import (
 	"bytes"
 	"fmt"
-	"math"
+	"maps"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -116,7 +116,7 @@ func cProgram(b *testing.B) func(d time.Duration, n int) sample {
 		if err != nil {
 			b.Fatal(err)
 		}
-		for _, field := range bytes.Fields(out) {
+		for field := range bytes.FieldsSeq(out) {
 			ns, err := strconv.ParseInt(string(field), 10, 64)
 			if err != nil {
 				b.Fatal(err)
@@ -223,6 +223,75 @@ func onGrid(w way, period time.Duration, n int) sample {
 			s.late = append(s.late, mustNotBeEarly(time.Since(next)))
 		}
 	})
-	s.cpu = math.MaxInt64 // cyclictest does not tell its own
 	return s
+}
+
+// BenchmarkThreadOptions tells what each option changes on this host, for 1 ms
+// on an idle machine and beside a goroutine on every CPU that never yields: it
+// prints the figures of docs/tuning.md. An option that the host refuses is
+// left out.
+func BenchmarkThreadOptions(b *testing.B) {
+	all := []struct {
+		name string
+		opts []wait.ThreadOption
+	}{
+		{"OwnProcessor", nil},
+		{"OnCPU", []wait.ThreadOption{wait.OnCPU(runtime.NumCPU() - 1)}},
+		{"ShortSlice", []wait.ThreadOption{wait.ShortSlice()}},
+		{"RealTime", []wait.ThreadOption{wait.RealTime(80)}},
+		{"LockMemory", []wait.ThreadOption{wait.LockMemory()}},
+		{"CPULatency", []wait.ThreadOption{wait.CPULatency(0)}},
+	}
+	ways := map[string]way{
+		"slack 50us":      {wait: clockNanosleep, with: func(round func()) { round() }},
+		"slack 1ns":       nanosleep,
+		"no OwnProcessor": threadSleep(),
+	}
+	for _, o := range all {
+		opts := append(o.opts, wait.OwnProcessor())
+		th, err := wait.LockThread(opts...)
+		if err != nil {
+			b.Logf("%s: %v", o.name, err)
+			continue
+		}
+		if err := th.Close(); err != nil {
+			b.Fatal(err)
+		}
+		ways[o.name] = threadSleep(opts...)
+	}
+	for _, beside := range []string{"idle", "busy"} {
+		type figures struct{ p50, p99, max, cpu median }
+		got := map[string]*figures{}
+		b.Run(beside, func(b *testing.B) {
+			var h *hogs
+			if beside == "busy" {
+				h = startHogs()
+			}
+			for b.Loop() {
+				for name, w := range ways {
+					if beside == "busy" && !strings.Contains("OwnProcessor OnCPU ShortSlice RealTime LockMemory CPULatency", name) {
+						continue // would wait for a P, which says nothing about the kernel
+					}
+					s := alone(w, time.Millisecond, 300)
+					f := got[name]
+					if f == nil {
+						f = new(figures)
+						got[name] = f
+					}
+					f.p50.add(micros(s.quantile(0.5)))
+					f.p99.add(micros(s.quantile(0.99)))
+					f.max.add(micros(s.quantile(1)))
+					f.cpu.add(micros(s.cpu) / 300)
+				}
+			}
+			if h != nil {
+				h.end()
+			}
+			for _, name := range slices.Sorted(maps.Keys(got)) {
+				f := got[name]
+				b.Logf("%-16s late p50 %6.1f p99 %6.1f max %7.1f us, CPU %6.1f us", name, f.p50.value(), f.p99.value(), f.max.value(), f.cpu.value())
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
 }

@@ -84,6 +84,12 @@ const (
 	// shortestTick is half of the period of a kernel with HZ=1000. Sleeps that
 	// end faster than that wait for no tick.
 	shortestTick = int64(500 * time.Microsecond)
+
+	// probe is the sleep by which a tick is looked for: much shorter than any
+	// tick, and longer than it takes to set a timer on a slow host, where a
+	// reading of the clock alone may take 3 us. A sleep that is over before it
+	// begins ends on no tick.
+	probe = int64(100 * time.Microsecond)
 )
 
 func (h host) measure(ctx context.Context) (m measurement, err error) {
@@ -138,7 +144,7 @@ func (h host) findTick(ctx context.Context) (int64, error) {
 			return 0, err
 		}
 		before := h.now()
-		took = append(took, h.sleep(before, before+1000)-before)
+		took = append(took, h.sleep(before, before+probe)-before)
 	}
 	slices.Sort(took)
 	tick := took[backToBack/2]
@@ -154,7 +160,7 @@ func (h host) findTick(ctx context.Context) (int64, error) {
 		phase := math.Mod(float64(i)*math.Phi, 1) // as uneven as can be
 		h.spin(now, now+int64(phase*float64(tick)))
 		now = h.now()
-		ends = append(ends, h.sleep(now, now+1000))
+		ends = append(ends, h.sleep(now, now+probe))
 	}
 	return gridOf(ends, tick), nil
 }

@@ -101,6 +101,11 @@ func mustHave(present bool, name string) {
 
 // A PollOption changes how a poll goes. Of two of a kind the later one holds.
 type PollOption struct {
+	// Value is for packages that build polls of their own on these, and
+	// options of their own on this type. The polls of this package do not look
+	// at it.
+	Value any
+
 	kind  optionKind
 	ctx   context.Context
 	pump  func()

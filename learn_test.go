@@ -1,6 +1,7 @@
 package wait
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"math"
@@ -393,12 +394,13 @@ func TestFloorPrintsItself(t *testing.T) {
 type simHost struct {
 	t    int64
 	step int64
+	cost int64                      // of a reading of the clock, 25 if it is 0
 	end  func(deadline int64) int64 // when a sleep until the deadline ends
 }
 
 func (s *simHost) host() host {
 	return host{
-		now:   func() int64 { s.t += 25; return s.t / s.step * s.step },
+		now:   func() int64 { s.t += cmp.Or(s.cost, 25); return s.t / s.step * s.step },
 		sleep: func(_, deadline int64) int64 { s.t = max(s.t, s.end(deadline)); return s.t / s.step * s.step },
 		spin:  func(_, deadline int64) { s.t = max(s.t, deadline+10) },
 	}
@@ -426,6 +428,23 @@ func TestCalibrateFindsTheTickOfATickDrivenHost(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A clock of a few microseconds, as a PC's HPET is, makes a sleep of that
+// length be over before its timer is set.
+func TestCalibrateFindsTheTickOnASlowClock(t *testing.T) {
+	const tick, cost = 4_000_000, 3_200
+	r := rand.New(rand.NewPCG(7, 8))
+	s := &simHost{t: 1e9, step: 1, cost: cost}
+	s.end = func(deadline int64) int64 {
+		if s.t += 5 * cost; s.t >= deadline {
+			return s.t
+		}
+		return onGrid(tick, 0, r)(deadline)
+	}
+	m, err := s.host().measure(t.Context())
+	require.NoError(t, err)
+	assert.InEpsilon(t, tick, m.tick, 0.02)
 }
 
 func TestCalibrateTakesSlowSleepsForNoTick(t *testing.T) {

@@ -158,7 +158,7 @@ func TestASpinNoticesThatOnlyOnePIsLeft(t *testing.T) {
 	assert.Equal(t, lookAgain+turn+lookAgain, y.next)
 
 	short := newYielder(0, turn)
-	assert.EqualValues(t, clock.Never, short.next)
+	assert.Equal(t, int64(clock.Never), short.next)
 }
 
 func TestHybridBeyondTheBudgetSleeps(t *testing.T) {

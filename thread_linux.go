@@ -22,10 +22,21 @@ const threadWakeup = WakeupNanosleep
 
 // A sleeper is the thread's way to the kernel.
 type sleeper struct {
-	keepsP bool          // sleeps keep the P
-	slack  time.Duration // of the thread now
-	at     unix.Timespec
+	keepsP  bool          // sleeps keep the P
+	yielded int64         // when it last let others run, if it keeps the P
+	slack   time.Duration // of the thread now
+	at      unix.Timespec
 }
+
+const (
+	// ownTurn is how long a thread keeps its P before it lets others run. The
+	// runtime takes it away after 10 ms, by a signal at any time; to give way
+	// at the beginning of a sleep leaves the most time to come back.
+	ownTurn = int64(8 * time.Millisecond)
+
+	// ownYield is the shortest sleep that has time for that.
+	ownYield = int64(200 * time.Microsecond)
+)
 
 // begin takes the thread's slack away.
 func (s *sleeper) begin() (undo func() error, err error) {
@@ -38,6 +49,11 @@ func (s *sleeper) begin() (undo func() error, err error) {
 func (s *sleeper) sleep(now, expiry int64, slack time.Duration) int64 {
 	if slack = max(1, min(slack, math.MaxInt)); slack != s.slack && setSlack(slack) == nil {
 		s.slack = slack
+	}
+	if s.keepsP && now-s.yielded > ownTurn && expiry-now > ownYield {
+		runtime.Gosched()
+		now = clock.Now()
+		s.yielded = now
 	}
 	s.at = clock.Kernel(expiry)
 	for now < expiry {

@@ -100,7 +100,8 @@ func TestThreadLearnsAFloorOfItsOwn(t *testing.T) {
 			assert.LessOrEqual(t, c.P90, c.P99)
 		}
 		assert.GreaterOrEqual(t, samples[300*time.Microsecond], 15)
-		assert.GreaterOrEqual(t, samples[3*time.Millisecond]+samples[time.Millisecond], 15)
+		// On a busy machine Hybrid may spin all the way once it knows enough.
+		assert.GreaterOrEqual(t, samples[3*time.Millisecond], 8)
 		assert.Len(t, f.Classes, len(shared))
 	})
 }

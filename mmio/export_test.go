@@ -1,0 +1,3 @@
+package mmio
+
+var HighLow = highLow

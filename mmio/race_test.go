@@ -1,0 +1,5 @@
+//go:build race
+
+package mmio_test
+
+const underRace = true

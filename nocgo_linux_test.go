@@ -1,0 +1,5 @@
+//go:build !cgo
+
+package wait_test
+
+const withCgo = false
