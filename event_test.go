@@ -411,7 +411,7 @@ func TestCondIsWaitedForWithoutATimeout(t *testing.T) {
 		cond, _ := counted(2)
 		left, err := wait(cond, 0)
 		assert.NoError(t, err)
-		assert.EqualValues(t, math.MaxInt64, left)
+		assert.Equal(t, time.Duration(math.MaxInt64), left)
 	})
 }
 
