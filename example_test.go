@@ -8,6 +8,7 @@ import (
 	"log"
 	"os"
 	"reflect"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -280,6 +281,80 @@ func ExampleOnPoll() {
 	// sent payload
 	// sent checksum
 	// flushed: true
+}
+
+// An answer that mostly comes within some microseconds is worth a short spin.
+func ExampleRecvTimeout() {
+	answers := make(chan string, 1) // so that the sender need not wait
+	go func() { answers <- "pong" }()
+
+	answer, err := wait.RecvTimeout(answers, 50*time.Microsecond, time.Second)
+	switch {
+	case errors.Is(err, wait.ErrTimeout):
+		fmt.Println("no answer")
+	case errors.Is(err, wait.ErrClosed):
+		fmt.Println("nobody there any more")
+	default:
+		fmt.Println(answer)
+	}
+	// Output: pong
+}
+
+// Who changes what the condition looks at wakes the waiter afterwards. The
+// buffer of one keeps a wake-up that comes while it looks.
+func ExampleEventTimeout() {
+	var received atomic.Int64
+	wake := make(chan struct{}, 1)
+	go func() { // an interrupt, as it were
+		for range 3 {
+			received.Add(1)
+			select {
+			case wake <- struct{}{}:
+			default: // one is under way
+			}
+		}
+	}()
+
+	left, err := wait.EventTimeout(func() bool { return received.Load() == 3 }, wake, time.Minute)
+	fmt.Println(err, left > 0)
+	// Output: <nil> true
+}
+
+// Any number of goroutines wait for one thing.
+func ExampleEvent() {
+	var ready wait.Event
+	var workers sync.WaitGroup
+	var started atomic.Int32
+	for range 3 {
+		workers.Go(func() {
+			ready.Wait()
+			started.Add(1)
+		})
+	}
+	fmt.Println("started:", started.Load())
+	ready.Set()
+	workers.Wait()
+	fmt.Println("started:", started.Load())
+	// Output:
+	// started: 0
+	// started: 3
+}
+
+// The second turn takes three and a half periods, so two ticks are left out; the
+// phase stays.
+func ExamplePacer() {
+	const period = 20 * time.Millisecond
+	pacer := wait.NewPacer(period, wait.PaceBy(wait.MethodHybrid))
+	start := time.Now()
+	for tick := range pacer.Ticks(context.Background()) {
+		fmt.Println("tick", tick.Index, "missed", tick.Missed, "at", tick.Scheduled.Sub(start).Round(period/4))
+		if tick.Index == 2 {
+			time.Sleep(period * 7 / 2)
+		}
+		if tick.Index > 5 {
+			break
+		}
+	}
 }
 
 // What sleeps on a thread by other means than this package, such as a library

@@ -28,6 +28,7 @@ func init() {
 	children["descriptors"] = descriptorsChild
 	children["seccomp"] = seccompChild
 	children["stopped"] = stoppedChild
+	children["pacerstopped"] = pacerStoppedChild
 	children["hundredthousand"] = hundredThousandChild
 	children["import"] = importChild
 	children["few"] = fewChild
@@ -237,9 +238,13 @@ func stoppedChild() {
 	fmt.Println("done")
 }
 
-func TestStoppedProcessIsNotEarlyAndKeepsItsFloor(t *testing.T) {
+func TestStoppedProcessIsNotEarlyAndKeepsItsFloor(t *testing.T) { runStopped(t, "stopped") }
+
+// runStopped runs a child that is stopped for a second when it says that it is
+// ready, and says in the end that it is done.
+func runStopped(t *testing.T, name string) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), childVar+"=stopped")
+	cmd.Env = append(os.Environ(), childVar+"="+name)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
@@ -257,6 +262,58 @@ func TestStoppedProcessIsNotEarlyAndKeepsItsFloor(t *testing.T) {
 	require.NoError(t, cmd.Wait(), "%s", strings.Join(said, "\n"))
 	assert.Equal(t, "done", said[len(said)-1])
 }
+
+// pacerStoppedChild has Pacers of all ways tick for a while, in the middle of
+// which it is stopped.
+func pacerStoppedChild() {
+	var ticking, pacers sync.WaitGroup
+	ticking.Add(4)
+	for name, opts := range map[string][]wait.PacerOption{
+		"Sleep": nil, "Hybrid": {wait.PaceBy(wait.MethodHybrid)}, "Spin": {wait.PaceBy(wait.MethodSpin)}, "Thread": nil,
+	} {
+		pacers.Go(func() {
+			period := 2 * time.Millisecond
+			if name == "Hybrid" { // which goes by a class of its own then
+				period = 5 * time.Millisecond
+			}
+			if name == "Thread" {
+				thread, err := wait.LockThread()
+				checkErr(err, "LockThread")
+				defer func() { checkErr(thread.Close(), "Close") }()
+				opts = append(opts, wait.PaceOn(thread))
+			}
+			p := wait.NewPacer(period, opts...)
+			var first time.Time
+			var index int64
+			stops := 0 // that were one tick each; a busy host may make more of them
+			for after := 0; after < 50; after += min(stops, 1) {
+				tick, err := p.Wait(context.Background())
+				checkErr(err, name)
+				if first.IsZero() {
+					ticking.Done()
+					first = tick.Scheduled.Add(-time.Duration(tick.Index) * period)
+				}
+				check(!time.Now().Before(tick.Scheduled), "%s: early", name)
+				check(tick.Scheduled.Equal(first.Add(time.Duration(tick.Index)*period)), "%s: tick %+v has left the phase", name, tick)
+				check(tick.Index == index+1+tick.Missed, "%s: tick %+v after %d", name, tick, index)
+				if index = tick.Index; time.Duration(tick.Missed)*period > 800*time.Millisecond {
+					stops++
+				}
+			}
+		})
+	}
+	ticking.Wait()
+	fmt.Println("ready")
+	pacers.Wait()
+	after := wait.CurrentFloor()
+	for _, d := range []time.Duration{2 * time.Millisecond, 5 * time.Millisecond} {
+		// Loosely, as above: the stop would have left nearly its whole second.
+		check(after.Lateness(d, 0.9) < 700*time.Millisecond, "the floor is poisoned:\n%v", after)
+	}
+	fmt.Println("done")
+}
+
+func TestStoppedPacerTicksOnceAndKeepsItsPhase(t *testing.T) { runStopped(t, "pacerstopped") }
 
 // hundredThousandChild has 100,000 goroutines asleep at once.
 func hundredThousandChild() {

@@ -150,22 +150,25 @@ func OnPoll(f func()) PollOption {
 // sleep of 0. A negative limit makes the poll fail with [os.ErrInvalid].
 func Backoff(limit time.Duration) PollOption { return PollOption{kind: backoff, limit: limit} }
 
-// ErrTimeout is what the error of a poll that ran out of time is, by
-// [errors.Is].
+// ErrTimeout is what the error of a poll, a receive or an event that ran out of
+// time is, by [errors.Is].
 var ErrTimeout = errors.New("wait: timeout")
 
-// A TimeoutError says how a poll ran out of time. It is found by [errors.As]
-// in the error of a poll, as a value or a pointer. That error has a method
+// A TimeoutError says how a poll, a receive or an event ran out of time. It is
+// found by [errors.As] in the error, as a value or a pointer. That error has a method
 // Timeout that returns true, and is, by [errors.Is], [ErrTimeout],
 // [os.ErrDeadlineExceeded] and [syscall.ETIMEDOUT].
 type TimeoutError struct {
 	Timeout time.Duration // what the caller allowed
-	Elapsed time.Duration // what the poll took
-	Polls   int           // how often op ran
-	Last    any           // the value that op returned last
+	Elapsed time.Duration // what the wait took
+	Polls   int           // how often op or cond ran; 0 where there is none
+	Last    any           // the value that op returned last; nil where there is none
 }
 
 func (e TimeoutError) Error() string {
+	if e.Polls == 0 {
+		return fmt.Sprintf("wait: nothing came in %v (waited %v)", e.Timeout, e.Elapsed)
+	}
 	return fmt.Sprintf("wait: condition not met in %v (%d polls in %v, last value %v)", e.Timeout, e.Polls, e.Elapsed, e.Last)
 }
 

@@ -128,11 +128,14 @@ func crowded(now int64) bool {
 	return at > 0 && now-at < crowdMemory && park.Parked() > crowd
 }
 
+// mostSpinning is how many may spin at once.
+func mostSpinning() int64 { return max(1, int64(runtime.GOMAXPROCS(0)/2)) }
+
 // takeSpin asks for a share of the budget. If the answer is true, the caller
 // gives it back with giveSpin.
 func takeSpin(now int64) bool {
 	b := &spinBudget
-	if n := b.spinning.Add(1); n > max(1, int64(runtime.GOMAXPROCS(0)/2)) || now < b.closed.Load() {
+	if n := b.spinning.Add(1); n > mostSpinning() || now < b.closed.Load() {
 		b.spinning.Add(-1)
 		b.refused.Store(true)
 		b.refusedAt.Store(now)

@@ -231,3 +231,173 @@ func TestSpunTimeIsCounted(t *testing.T) {
 	assert.GreaterOrEqual(t, spun, time.Millisecond)
 	assert.LessOrEqual(t, spun, time.Since(start))
 }
+
+// spinsOfReceive returns how many receives have spun during f.
+func spinsOfReceive(f func()) uint64 {
+	before := ReadStats()
+	f()
+	return ReadStats().ReceivesSpun - before.ReceivesSpun
+}
+
+func TestAReceiveCatchesAValueInItsSpin(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	freshBudget(t)
+	before := ReadStats()
+	c := make(chan int, 1)
+	var sender sync.WaitGroup
+	sender.Go(func() {
+		for start := time.Now(); time.Since(start) < 2*time.Millisecond; {
+		}
+		c <- 1
+	})
+	_, err := RecvTimeout(c, time.Minute, 0)
+	require.NoError(t, err)
+	sender.Wait()
+	after := ReadStats()
+	assert.EqualValues(t, 1, after.ReceivesSpun-before.ReceivesSpun)
+	assert.EqualValues(t, 1, after.ReceivesCaught-before.ReceivesCaught)
+	assert.Greater(t, after.Spun, before.Spun)
+	assert.Zero(t, spinBudget.spinning.Load(), "the budget is given back")
+}
+
+func TestAReceiveThatSpinsInVainParks(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	freshBudget(t)
+	before := ReadStats()
+	_, err := RecvTimeout(make(chan int), 50*time.Microsecond, 300*time.Millisecond)
+	require.ErrorIs(t, err, ErrTimeout)
+	after := ReadStats()
+	assert.EqualValues(t, 1, after.ReceivesSpun-before.ReceivesSpun)
+	assert.Equal(t, before.ReceivesCaught, after.ReceivesCaught)
+	assert.GreaterOrEqual(t, after.Spun-before.Spun, 50*time.Microsecond)
+	assert.Less(t, after.Spun-before.Spun, 200*time.Millisecond, "loose: the host may stop the spin")
+}
+
+func TestAReceiveDoesNotSpinInVain(t *testing.T) {
+	for name, c := range map[string]struct {
+		procs int
+		take  bool // the whole budget is taken
+		ch    chan int
+	}{
+		"over the budget":    {procs: 2, take: true, ch: make(chan int)},
+		"with one P":         {procs: 1, ch: make(chan int)},
+		"from a nil channel": {procs: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(c.procs))
+			freshBudget(t)
+			if c.take {
+				require.True(t, takeSpin(clock.Now()))
+			}
+			over := counts.overBudget.Load()
+			assert.Zero(t, spinsOfReceive(func() {
+				_, err := RecvTimeout(c.ch, time.Minute, time.Millisecond)
+				assert.ErrorIs(t, err, ErrTimeout)
+			}))
+			assert.Equal(t, c.take, counts.overBudget.Load() > over)
+		})
+	}
+}
+
+func TestAReceiveWaitsAMomentForTheOtherSidesSpinToEnd(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	caught := false
+	for end := time.Now().Add(10 * time.Second); !caught && time.Now().Before(end); {
+		freshBudget(t)
+		now := clock.Now()
+		require.True(t, takeSpin(now))
+		begun := make(chan struct{})
+		go func() {
+			close(begun)
+			giveSpin(now, clock.Now())
+		}()
+		<-begun
+		caught = spinsOfReceive(func() { _, _ = RecvTimeout(make(chan int), 5*time.Microsecond, time.Millisecond) }) == 1
+	}
+	assert.True(t, caught)
+}
+
+func TestALongSpinOfAReceiveEndsWhenOthersWereRefused(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	freshBudget(t)
+	refused := make(chan struct{})
+	time.AfterFunc(5*time.Millisecond, func() {
+		takeSpin(clock.Now())
+		close(refused)
+	})
+	spun := counts.spun.Load()
+	_, err := RecvTimeout(make(chan int), time.Minute, time.Second)
+	require.ErrorIs(t, err, ErrTimeout)
+	<-refused
+	assert.Less(t, counts.spun.Load()-spun, int64(800*time.Millisecond), "it has not parked")
+}
+
+func TestALongSpinOfAReceiveThatNobodyMindsGoesOn(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	freshBudget(t)
+	spun := counts.spun.Load()
+	_, err := RecvTimeout(make(chan int), time.Minute, 3*time.Duration(pauseLimit))
+	require.ErrorIs(t, err, ErrTimeout)
+	assert.GreaterOrEqual(t, counts.spun.Load()-spun, 3*pauseLimit-int64(time.Millisecond))
+}
+
+func TestTheYielderOfAReceiveSharesAPThatBecameTheOnlyOne(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	freshBudget(t)
+	var other sync.WaitGroup
+	var turns atomic.Int64
+	var stop atomic.Bool
+	time.AfterFunc(5*time.Millisecond, func() {
+		runtime.GOMAXPROCS(1)
+		turns.Store(0)
+	})
+	other.Go(func() {
+		for !stop.Load() {
+			turns.Add(1)
+			runtime.Gosched()
+		}
+	})
+	_, err := RecvTimeout(make(chan int), time.Minute, 60*time.Millisecond)
+	stop.Store(true)
+	other.Wait()
+	require.ErrorIs(t, err, ErrTimeout)
+	assert.Greater(t, turns.Load(), int64(100), "preemption alone would give it some six turns")
+}
+
+func FuzzTakenTicksStayInOrder(f *testing.F) {
+	f.Add(int64(1), int64(0), uint8(0))
+	f.Add(int64(1000), int64(2500), uint8(1))
+	f.Add(int64(1)<<62, int64(1)<<62, uint8(2))
+	f.Fuzz(func(t *testing.T, period, late int64, policy uint8) {
+		if period <= 0 || late < 0 {
+			return
+		}
+		const next = int64(1000)
+		now := clock.After(next, time.Duration(late))
+		p := NewPacer(time.Duration(period), OnMissed(MissedPolicy(policy%3)))
+		p.next = next
+		tick, due, ok := p.take(now, next)
+		require.True(t, ok)
+		require.LessOrEqual(t, due, now, "it is due")
+		require.GreaterOrEqual(t, due, next)
+		require.GreaterOrEqual(t, tick.Missed, int64(0))
+		require.Greater(t, p.next, due, "time goes on")
+		switch p.missed {
+		case Skip:
+			require.Equal(t, next+tick.Missed*period, due, "on the grid")
+			require.Less(t, now-due, period, "the latest")
+			require.Equal(t, tick.Missed+1, tick.Index)
+		case Burst:
+			require.Equal(t, next, due)
+			require.Zero(t, tick.Missed)
+		case Delay:
+			require.Equal(t, next, due)
+			require.Equal(t, (now-next)/period, tick.Missed)
+			if tick.Missed > 0 {
+				require.Equal(t, clock.After(now, time.Duration(period)), p.next)
+			}
+		}
+		_, _, ok = p.take(now, next)
+		require.False(t, ok, "it is taken")
+	})
+}

@@ -17,11 +17,16 @@ type Stats struct {
 
 	// Waits on a synctest bubble's time do not count.
 	Polls       uint64        // calls of the ReadPollTimeout family
-	Spun        time.Duration // time spun by Spin, Hybrid and the delays of atomic polls
-	OverBudget  uint64        // spins that Hybrid left out because too many others were spinning
+	Spun        time.Duration // time spun by Spin, Hybrid, receives and the delays of atomic polls
+	OverBudget  uint64        // spins that Hybrid or a receive left out because too many others were spinning
 	Interrupted uint64        // times that a signal interrupted a Thread's sleep
 
-	Parked       int64        // goroutines asleep now, but for Threads
+	// Receives by RecvTimeout and RecvContext that spun, and those of them
+	// whose value came while they did. Where hardly any does, the spin is too
+	// short, or for nothing.
+	ReceivesSpun, ReceivesCaught uint64
+
+	Parked       int64        // goroutines asleep now, but for Threads and those that wait for an event
 	AlarmsOpen   int64        // kernel timers that serve one sleeper at a time
 	AlarmRings   uint64       // wake-ups by those
 	BellRings    uint64       // wake-ups by the kernel timer that serves the crowd
@@ -42,6 +47,7 @@ const (
 
 var counts struct {
 	sleep, sleepRange, spin, hybrid, poll, overBudget, interrupted atomic.Uint64
+	receivesSpun, receivesCaught                                   atomic.Uint64
 	spun                                                           atomic.Int64
 }
 
@@ -57,6 +63,7 @@ func ReadStats() Stats {
 		Spun:         time.Duration(counts.spun.Load()),
 		OverBudget:   counts.overBudget.Load(),
 		Interrupted:  counts.interrupted.Load(),
+		ReceivesSpun: counts.receivesSpun.Load(),
 		Parked:       engine.Parked,
 		AlarmsOpen:   engine.Alarms,
 		AlarmRings:   engine.AlarmRings,
@@ -65,6 +72,8 @@ func ReadStats() Stats {
 		Refused:      engine.Failures,
 		Wakeup:       wakeup(engine),
 		FloorByClass: classes.figures(),
+
+		ReceivesCaught: counts.receivesCaught.Load(),
 	}
 	if rings := s.AlarmRings + s.BellRings; rings > 0 {
 		s.PerWakeup = float64(engine.Served) / float64(rings)

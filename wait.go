@@ -21,6 +21,9 @@
 // until it holds or a time is over, with the rules of the kernel's
 // include/linux/iopoll.h.
 //
+// [RecvTimeout], [EventTimeout] and [Event] wait for something to happen, with a
+// limit; a [Pacer] has a loop run at a fixed rate.
+//
 // # Contract
 //
 // No wait returns early: on return the monotonic clock is at or past the

@@ -22,6 +22,13 @@ var epoch = time.Now()
 // fake time instead.
 func Now() int64 { return int64(time.Since(epoch)) }
 
+// Both returns a reading of the clock, the [time.Time] of the same instant, and
+// what [Fake] says.
+func Both() (now int64, t time.Time, fake bool) {
+	t = time.Now()
+	return int64(t.Sub(epoch)), t, !hasMonotonic(t)
+}
+
 // Fake reports whether the caller is in a testing/synctest bubble, whose time
 // stands still until every goroutine in it waits by a call that the runtime
 // knows. It takes longer than a reading of the clock, so a wait asks when it

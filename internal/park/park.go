@@ -140,13 +140,18 @@ func sleepOrDone(d time.Duration, done <-chan struct{}) bool {
 	case <-t.C:
 		return true
 	case <-done:
-		if !t.Stop() {
-			select { // with GODEBUG=asynctimerchan=1 a value may be left
-			case <-t.C:
-			default:
-			}
-		}
+		halt(t)
 		return false
+	}
+}
+
+// halt stops a timer of the pool and leaves nothing in its channel.
+func halt(t *time.Timer) {
+	if !t.Stop() {
+		select { // with GODEBUG=asynctimerchan=1 a value may be left
+		case <-t.C:
+		default:
+		}
 	}
 }
 

@@ -135,3 +135,75 @@ func FuzzRoundest(f *testing.F) {
 		}
 	})
 }
+
+func TestRecvEndsByWhatComesFirst(t *testing.T) {
+	const ms = time.Millisecond
+	for name, c := range map[string]struct {
+		deadline, value, closed, done time.Duration // 0 is never
+		want                          End
+	}{
+		"value":                       {value: 2 * ms, want: Delivered},
+		"value before the deadline":   {value: 2 * ms, deadline: time.Minute, want: Delivered},
+		"value in the marked stretch": {value: ms / 2, deadline: time.Duration(near), want: Delivered},
+		"value before done":           {value: 2 * ms, done: time.Minute, deadline: time.Minute, want: Delivered},
+		"closed":                      {closed: 2 * ms, want: Closed},
+		"closed before the deadline":  {closed: 2 * ms, deadline: time.Minute, want: Closed},
+		"done":                        {done: 2 * ms, want: Done},
+		"done before the deadline":    {done: 2 * ms, deadline: time.Minute, want: Done},
+		"deadline":                    {deadline: ms, want: Due},
+		"deadline beyond the marks":   {deadline: time.Duration(2*near) + ms/3, want: Due},
+		"deadline beyond the horizon": {deadline: time.Duration(horizon) + ms, done: time.Minute, want: Due},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ch, done := make(chan int, 1), make(chan struct{})
+			after := func(d time.Duration, f func()) {
+				if d > 0 {
+					timer := time.AfterFunc(d, f)
+					t.Cleanup(func() { timer.Stop() })
+				}
+			}
+			after(c.value, func() { ch <- 7 })
+			after(c.closed, func() { close(ch) })
+			after(c.done, func() { close(done) })
+			now := clock.Now()
+			deadline := int64(clock.Never)
+			if c.deadline > 0 {
+				deadline = now + int64(c.deadline)
+			}
+			v, end := Recv(now, deadline, ch, done)
+			assert.Equal(t, c.want, end)
+			if end == Delivered {
+				assert.Equal(t, 7, v)
+			}
+			if end == Due {
+				assert.GreaterOrEqual(t, clock.Now(), deadline)
+			}
+		})
+	}
+}
+
+func TestRecvTakesAValueThatIsThereAtTheEnd(t *testing.T) {
+	done := make(chan struct{})
+	close(done)
+	ch := make(chan int, 1)
+	for range 100 {
+		for _, deadline := range []int64{0, clock.Now() + 1, clock.Never} {
+			ch <- 7
+			v, end := Recv(clock.Now(), deadline, ch, done)
+			require.Equal(t, Delivered, end)
+			require.Equal(t, 7, v)
+		}
+	}
+}
+
+func TestRecvThatIsLeftByItsValueLeavesNoMark(t *testing.T) {
+	ch := make(chan int, 1)
+	before := ReadCounts()
+	for range 200 {
+		time.AfterFunc(50*time.Microsecond, func() { ch <- 1 })
+		now := clock.Now()
+		Recv(now, now+int64(20*time.Millisecond), ch, nil)
+	}
+	time.Sleep(30 * time.Millisecond)
+	assert.Less(t, ReadCounts().BellRings-before.BellRings, uint64(50), "a spare ring for hardly any of 200 waits")
+}
