@@ -23,7 +23,7 @@ import (
 // the rounds, of lateness in microseconds and of the ratio to the rival, the
 // last way. An idle machine and
 //
-//	go test -run '^$' -bench Bar -benchtime 9x .
+//	go test -run '^$' -bench Bar -benchtime 5x .
 //
 // print the figures in the README.
 
