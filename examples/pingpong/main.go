@@ -36,8 +36,8 @@ var ways = []way{
 	{"RecvTimeout, spin 200us", 200 * time.Microsecond},
 }
 
-// The answers take that long: one that comes within the longer spin only, and
-// one that comes after both.
+// The other side works that long before it answers, after it has been woken
+// itself, which takes some 100 us. So the longer spin catches the first two.
 var works = []time.Duration{10 * time.Microsecond, 100 * time.Microsecond, 500 * time.Microsecond}
 
 func main() {
