@@ -21,9 +21,22 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), interrupts()...)
 	context.AfterFunc(ctx, stop) // a second one ends the program
+	// A reader that has gone is an error of the write: what else there is to
+	// write and to take away comes after it.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+// interrupts are the signals that end a measurement early. Under nohup(1) a
+// hangup is none.
+func interrupts() []os.Signal {
+	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		all = append(all, syscall.SIGHUP)
+	}
+	return all
 }
 
 // run returns the exit status.

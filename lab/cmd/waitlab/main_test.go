@@ -9,6 +9,7 @@ import (
 	"image/png"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,8 +25,14 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
+// asWaitlab is the environment variable that has the tests be the program.
+const asWaitlab = "AS_WAITLAB"
+
 // As the command that the load of other processes runs, the tests burn.
 func TestMain(m *testing.M) {
+	if os.Getenv(asWaitlab) != "" {
+		main()
+	}
 	if len(os.Args) == 2 && os.Args[1] == burnName {
 		os.Exit(run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
 	}
@@ -316,6 +323,43 @@ func TestNoProgressWithoutATerminal(t *testing.T) {
 	info, err := file.Stat()
 	require.NoError(t, err)
 	assert.Zero(t, info.Size())
+}
+
+// A step of unknown number, as that of phase, is written once.
+func TestProgressIsWrittenByStepsOnly(t *testing.T) {
+	file, err := os.Create(filepath.Join(t.TempDir(), "errors"))
+	require.NoError(t, err)
+	defer file.Close()
+	step, done := showProgress(file, -1)
+	step("waiting")
+	before, err := file.Stat()
+	require.NoError(t, err)
+	assert.Positive(t, before.Size())
+	time.Sleep(350 * time.Millisecond)
+	after, err := file.Stat()
+	require.NoError(t, err)
+	assert.Equal(t, before.Size(), after.Size())
+	done()
+}
+
+// A reader that goes early takes away neither the picture nor what tidies up.
+func TestReaderThatIsGone(t *testing.T) {
+	dir := t.TempDir()
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	require.NoError(t, r.Close())
+	self, err := os.Executable()
+	require.NoError(t, err)
+	c := exec.CommandContext(t.Context(), self, "show", "testdata/table.json", "--plot", filepath.Join(dir, "a.svg"))
+	c.Env = append(os.Environ(), asWaitlab+"=1")
+	c.Stdout = w
+	var failed *exec.ExitError
+	require.ErrorAs(t, c.Run(), &failed)
+	assert.Equal(t, 1, failed.ExitCode())
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	assert.Equal(t, "a.svg", left[0].Name())
 }
 
 func TestHelpNamesEachCommand(t *testing.T) {

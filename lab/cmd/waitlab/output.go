@@ -83,7 +83,7 @@ func loadFloor(name string) (f wait.Floor, err error) {
 
 // measured is what every command is: it checks its flags, and measures. Between
 // the two, what can fail is prepared. What was measured is told, even if
-// measuring ended early.
+// measuring ended early or failed; after a failure without a picture.
 func (l *lab) measured(check func(args []string) error, take func(*cobra.Command) (measure.Result, error)) func(*cobra.Command, []string) error {
 	return func(c *cobra.Command, args []string) error {
 		if err := check(args); err != nil {
@@ -94,10 +94,13 @@ func (l *lab) measured(check func(args []string) error, take func(*cobra.Command
 		}
 		defer l.discard()
 		r, err := take(c)
-		if err != nil {
-			return failed(err)
+		if err == nil {
+			return failed(l.tell(r))
 		}
-		return failed(l.tell(r))
+		if v, ok := views[r.Command]; ok && len(r.Rows) > 0 {
+			err = errors.Join(err, l.write(r, v))
+		}
+		return failed(err)
 	}
 }
 
@@ -107,9 +110,11 @@ func (l *lab) tell(r measure.Result) error {
 	if !ok {
 		return fmt.Errorf("there is no command %q whose result could be shown", r.Command)
 	}
-	if err := l.write(r, v); err != nil {
-		return err
-	}
+	return errors.Join(l.write(r, v), l.draw(r, v))
+}
+
+// draw draws the picture, if one was asked for.
+func (l *lab) draw(r measure.Result, v view) error {
 	if l.picture == nil {
 		return nil
 	}
@@ -186,8 +191,15 @@ func (l *lab) progress(steps int) (step func(what string), done func()) {
 	if !l.onTerminal() {
 		return func(string) {}, func() {}
 	}
-	bar := progressbar.NewOptions(steps, progressbar.OptionSetWriter(l.errOut), progressbar.OptionClearOnFinish(),
-		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetPredictTime(true))
+	return showProgress(l.errOut, steps)
+}
+
+// showProgress writes only when there is a step: a spinner that turns by itself
+// would wake up beside the measurement, and not end.
+func showProgress(w io.Writer, steps int) (step func(what string), done func()) {
+	bar := progressbar.NewOptions(steps, progressbar.OptionSetWriter(w), progressbar.OptionClearOnFinish(),
+		progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionSetPredictTime(true),
+		progressbar.OptionSetSpinnerChangeInterval(0))
 	return func(what string) {
 			bar.Describe(what)
 			_ = bar.Add(1) // a progress that cannot be written is no reason to stop
