@@ -39,6 +39,7 @@ func (c cyclictestTurns) Take(ctx context.Context, late []time.Duration) ([]time
 	run := exec.CommandContext(ctx, c.path, "--default-system", "-q", "-t1", "-h20000",
 		"-i"+strconv.FormatInt(c.request.Microseconds(), 10), "-l"+strconv.Itoa(len(late)))
 	run.WaitDelay = time.Second
+	alone(run)
 	out, err := run.CombinedOutput()
 	if err != nil {
 		return nil, 0, fmt.Errorf("%w: %s", err, firstLine(string(out)))

@@ -114,8 +114,9 @@ func (p program) make(ctx context.Context, dir string) error {
 	}
 	c := exec.CommandContext(ctx, compiler, args...)
 	c.Dir = dir
-	c.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off")
+	c.Env = append(os.Environ(), "GOFLAGS=", "GOWORK=off", "TMPDIR="+dir, "GOTMPDIR="+dir)
 	c.WaitDelay = time.Second
+	alone(c)
 	if out, err := c.CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: %w: %s", filepath.Base(compiler), err, firstLine(string(out)))
 	}
@@ -154,6 +155,7 @@ func (p *peer) Open(ctx context.Context, request time.Duration) (measure.Turns, 
 	t := &talk{request: request, process: exec.CommandContext(ctx, p.command[0], p.command[1:]...)}
 	t.process.Stderr = &t.said
 	t.process.WaitDelay = time.Second
+	alone(t.process)
 	var err error
 	if t.input, err = t.process.StdinPipe(); err != nil {
 		return nil, err

@@ -126,6 +126,34 @@ func TestCompilerThatFails(t *testing.T) {
 	}
 }
 
+// What a compiler has started and put into temporary files goes with it.
+func TestInterruptedBuildLeavesNothingBehind(t *testing.T) {
+	temporary, bin, notes := t.TempDir(), t.TempDir(), t.TempDir()
+	script := "#!/bin/sh\necho >$TMPDIR/cc.s\n(sleep 2; echo >" + notes + "/ended) & echo >" + notes + "/begun; wait\n"
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "cc"), []byte(script), 0o700))
+	t.Setenv("TMPDIR", temporary)
+	t.Setenv("PATH", bin+":/bin:/usr/bin")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		for ctx.Err() == nil {
+			if _, err := os.Stat(filepath.Join(notes, "begun")); err == nil {
+				cancel()
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	start := time.Now()
+	p, err := Build(ctx, noStep)
+	require.NoError(t, err)
+	require.NoError(t, p.Close())
+	left, err := os.ReadDir(temporary)
+	require.NoError(t, err)
+	assert.Empty(t, left)
+	time.Sleep(time.Until(start.Add(3 * time.Second)))
+	assert.NoFileExists(t, filepath.Join(notes, "ended"))
+}
+
 func shell(script string) *peer {
 	return &peer{name: "shell", command: []string{"/bin/sh", "-c", script}}
 }
