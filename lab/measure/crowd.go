@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/metrics"
+	"slices"
 	"sync"
 	"time"
 )
@@ -47,6 +48,7 @@ func Crowd(ctx context.Context, m Method, g Gathering) (Row, error) {
 	taken := make([]int, g.Sleepers)
 	errs := make([]error, g.Sleepers)
 	var start int64
+	short := false // of what a sleeper needs
 	gate := make(chan struct{})
 	var ready, done sync.WaitGroup
 	ready.Add(g.Sleepers)
@@ -57,10 +59,14 @@ func Crowd(ctx context.Context, m Method, g Gathering) (Row, error) {
 				runtime.LockOSThread() // for good, so that its thread ends and is not counted again
 			}
 			w, err := m.open(g.Request)
+			errs[i] = err
 			ready.Done()
 			<-gate
 			if err != nil {
-				errs[i] = err
+				return
+			}
+			if short {
+				errs[i] = w.close()
 				return
 			}
 			first := int64(g.Request)
@@ -78,6 +84,14 @@ func Crowd(ctx context.Context, m Method, g Gathering) (Row, error) {
 		})
 	}
 	ready.Wait()
+	if i := slices.IndexFunc(errs, func(err error) bool { return err != nil }); i >= 0 {
+		short = true
+		row.Absent = fmt.Sprintf("for %d sleepers: %v", g.Sleepers, errs[i])
+		clear(errs)
+		close(gate)
+		done.Wait()
+		return row, errors.Join(errs...)
+	}
 	release := quiet()
 	defer release()
 	stop := make(chan struct{})

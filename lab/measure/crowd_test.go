@@ -1,6 +1,8 @@
 package measure
 
 import (
+	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,6 +39,22 @@ func TestCrowdOfThreadsIsBounded(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, row.Absent, "holds a thread")
 	assert.Zero(t, row.Waits)
+}
+
+// Descriptors may run out in the middle of a crowd.
+func TestCrowdThatCannotBeHadIsAbsent(t *testing.T) {
+	var opened, closed atomic.Int64
+	m := Method{Name: "scarce", open: func(time.Duration) (waiter, error) {
+		if opened.Add(1) > 5 {
+			return waiter{}, errors.New("too many open files")
+		}
+		return waiter{to(func(int64, int64) {}), func() error { closed.Add(1); return nil }}, nil
+	}}
+	row, err := Crowd(t.Context(), m, Gathering{Sleepers: 20, Request: time.Millisecond, Waits: 1})
+	require.NoError(t, err)
+	assert.Equal(t, "for 20 sleepers: too many open files", row.Absent)
+	assert.Zero(t, row.Waits)
+	assert.EqualValues(t, 5, closed.Load())
 }
 
 func TestInterruptedCrowdTellsWhatWasMeasured(t *testing.T) {

@@ -3,6 +3,7 @@ package measure
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 )
 
@@ -38,14 +39,14 @@ func FixedRate(ctx context.Context, m Method, period, length time.Duration, live
 	used := startMeter()
 	fixedRate(ctx, w, int64(period), int64(length), rec, live)
 	rec.fill(&row)
-	used.read(&row, row.Waits)
+	used.read(&row, row.Waits-row.Missed) // what was missed has cost nothing
 	row.Buckets = rec.buckets(200)
 	return row, nil
 }
 
 func fixedRate(ctx context.Context, w waiter, period, length int64, rec *Recorder, live func(Live)) {
 	start := now()
-	end, next, told := start+length, start+period, start
+	end, next, told := start+min(length, math.MaxInt64-start), start+period, start
 	for next <= end && ctx.Err() == nil {
 		due := w.wait(now(), next)
 		t := now()

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -28,6 +29,23 @@ func TestFixedRateCountsEveryDeadline(t *testing.T) {
 	assert.EqualValues(t, n, rec.Waits(), "a stall must take no deadline away")
 	assert.GreaterOrEqual(t, rec.missed, int64(5))
 	assert.GreaterOrEqual(t, rec.Lateness().Max, 5*period)
+}
+
+func TestLongestLoopDoesNotWrap(t *testing.T) {
+	ctx, m := stopping(t, 3)
+	row, err := FixedRate(ctx, m, time.Millisecond, math.MaxInt64, nil)
+	require.NoError(t, err)
+	assert.EqualValues(t, 3, row.Waits-row.Missed)
+}
+
+// The CPU is by the waits that there were, whatever they have missed.
+func TestMissedDeadlinesCostNothing(t *testing.T) {
+	m := Method{Name: "busy", open: simple(func(_, deadline int64) { wait.SpinUntil(at(deadline + int64(20*time.Millisecond))) })}
+	row, err := FixedRate(t.Context(), m, time.Millisecond, 100*time.Millisecond, nil)
+	require.NoError(t, err)
+	require.NotNil(t, row.CPU)
+	cpu := *row.CPUs * float64(100*time.Millisecond) // about
+	assert.InEpsilon(t, cpu/float64(row.Waits-row.Missed), float64(*row.CPU), 0.5)
 }
 
 func TestFixedRateKeepsToTheGridOfATicker(t *testing.T) {

@@ -127,6 +127,9 @@ func (r *Recorder) Lateness() Lateness {
 func (r *Recorder) fill(row *Row) {
 	row.Waits, row.Early, row.Missed, row.Lateness = r.Waits(), r.early, r.missed, r.Lateness()
 	row.Series = append([]Point(nil), r.series...)
+	if r.held > 0 {
+		row.Series = append(row.Series, r.pending)
+	}
 }
 
 // buckets returns the distribution in about n buckets with about as many waits

@@ -92,10 +92,21 @@ func TestSeriesKeepsTheLatestAndIsBounded(t *testing.T) {
 	}
 	var row Row
 	r.fill(&row)
-	assert.LessOrEqual(t, len(row.Series), points)
+	assert.LessOrEqual(t, len(row.Series), points+1)
 	assert.GreaterOrEqual(t, len(row.Series), points/2-1)
 	assert.Contains(t, row.Series, Point{At: 77_777, Late: 5000})
 	assert.True(t, slices.IsSortedFunc(row.Series, func(a, b Point) int { return int(a.At - b.At) }))
+}
+
+func TestSeriesHoldsTheLastWaits(t *testing.T) {
+	r := NewRecorder(4)
+	for i := range int64(9) {
+		r.Record(i, 1)
+	}
+	r.Record(9, 5000)
+	var row Row
+	r.fill(&row)
+	assert.Contains(t, row.Series, Point{At: 9, Late: 5000})
 }
 
 func TestBucketsHoldEveryWait(t *testing.T) {

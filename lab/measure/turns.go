@@ -141,7 +141,8 @@ func (c *contender) add(taken []time.Duration, cpu time.Duration) {
 		c.rec.Record(0, int64(l))
 	}
 	slices.Sort(taken)
-	round := Round{P50: taken[len(taken)/2], P99: taken[(len(taken)-1)*99/100]}
+	at := func(percent int) time.Duration { return taken[(len(taken)*percent+99)/100-1] } // as the histogram has it
+	round := Round{P50: at(50), P99: at(99)}
 	if cpu < 0 {
 		c.cpu = -1
 	} else if c.cpu >= 0 {

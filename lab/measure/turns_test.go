@@ -73,9 +73,25 @@ func TestSubjectThatFailsOnTheWayIsAbsent(t *testing.T) {
 	})
 	require.NoError(t, err)
 	assert.Equal(t, "the program ended", rows[0].Absent)
+	assert.EqualValues(t, WaitsFor(time.Millisecond), rows[0].Waits)
 	assert.Equal(t, 2, a.turns)
 	assert.Equal(t, 3, b.turns)
 	assert.Equal(t, 1, a.closed)
+}
+
+// With few waits the 99th percentile is the latest, as in the histogram.
+func TestQuantilesOfARound(t *testing.T) {
+	for _, n := range []int{5, 20} {
+		c := contender{rec: NewRecorder(0)}
+		var taken []time.Duration
+		for i := range n {
+			taken = append(taken, time.Duration(n-i))
+		}
+		c.add(taken, -1)
+		l := c.rec.Lateness()
+		assert.Equal(t, Round{P50: l.P50, P99: l.P99}, c.row.Rounds[0])
+		assert.EqualValues(t, n, l.P99)
+	}
 }
 
 func TestInterruptedTurnsTellWhatWasMeasured(t *testing.T) {

@@ -380,7 +380,7 @@ thousand.`,
 					Sleepers: n, Request: each, Waits: max(1, int(length/each)), Burst: burst,
 				})
 				if err != nil {
-					return measure.Result{}, err
+					return l.result(ctx, "scale", rows), err
 				}
 				if row.Waits > 0 || row.Absent != "" {
 					rows = append(rows, row)
