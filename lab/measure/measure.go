@@ -55,7 +55,7 @@ type Row struct {
 	Request  time.Duration `json:"request_ns"`
 	Sleepers int           `json:"sleepers,omitempty"`
 
-	// Absent is why there are no figures, if there are none.
+	// Absent is why there are no figures, or, if it has waited, no more.
 	Absent string `json:"absent,omitempty"`
 
 	Waits    int64    `json:"waits"`
@@ -73,6 +73,9 @@ type Row struct {
 	Series  []Point  `json:"series,omitempty"`
 	Buckets []Bucket `json:"buckets,omitempty"`
 }
+
+// Measured reports whether the row has figures.
+func (r Row) Measured() bool { return r.Absent == "" || r.Waits > 0 }
 
 // A Lateness is how late waits ended.
 type Lateness struct {

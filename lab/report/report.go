@@ -81,6 +81,8 @@ func Text(w io.Writer, columns []Column, rows []measure.Row) error {
 			if line := fmt.Sprintf("absent: %s: %s\n", r.Method, r.Absent); !strings.Contains(absent.String(), line) {
 				absent.WriteString(line)
 			}
+		}
+		if !r.Measured() {
 			continue
 		}
 		if r.Request != last {
@@ -134,7 +136,7 @@ func CSV(w io.Writer, columns []Column, rows []measure.Row) error {
 	for _, r := range rows {
 		for i, c := range columns {
 			record[i] = ""
-			if r.Absent == "" || c.Key {
+			if r.Measured() || c.Key {
 				record[i] = exact(c.Of(r))
 			}
 		}
@@ -158,8 +160,9 @@ func exact(value any) string {
 	return fmt.Sprint(value)
 }
 
-// JSON writes all that was measured.
+// JSON writes all that was measured. Of no rows the list is empty.
 func JSON(w io.Writer, r measure.Result) error {
+	r.Rows = append([]measure.Row{}, r.Rows...)
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
@@ -169,9 +172,12 @@ func JSON(w io.Writer, r measure.Result) error {
 // Benchmarks writes the rounds of each row, or the row if it has none, in the
 // Go benchmark format, for benchstat.
 func Benchmarks(w io.Writer, r measure.Result) error {
-	fmt.Fprintf(w, "goos: %s\ngoarch: %s\npkg: github.com/precisewait/wait/lab\n", r.Host.System, r.Host.Architecture)
+	_, err := fmt.Fprintf(w, "goos: %s\ngoarch: %s\npkg: github.com/precisewait/wait/lab\n", r.Host.System, r.Host.Architecture)
+	if err != nil {
+		return err
+	}
 	for _, row := range r.Rows {
-		if row.Absent != "" {
+		if !row.Measured() {
 			continue
 		}
 		name := fmt.Sprintf("Benchmark%s%s/method=%s/request=%v", strings.ToUpper(r.Command[:1]), r.Command[1:],

@@ -34,6 +34,26 @@ absent: timerfd: function not implemented
 `, "\n"+out.String())
 }
 
+// A program that ends on the way has figures, and a reason.
+func TestWhatWasMeasuredBeforeAFailureIsTold(t *testing.T) {
+	failed := []measure.Row{{Method: "C", Request: time.Millisecond, Waits: 20, Absent: "the program ended"}}
+	var out strings.Builder
+	require.NoError(t, Text(&out, []Column{Method, Waits}, failed))
+	assert.Equal(t, "  method  waits\n       C     20\nabsent: C: the program ended\n", out.String())
+	out.Reset()
+	require.NoError(t, CSV(&out, []Column{Method, Waits}, failed))
+	assert.Equal(t, "method,waits,absent\nC,20,the program ended\n", out.String())
+	out.Reset()
+	require.NoError(t, Benchmarks(&out, measure.Result{Command: "peers", Rows: failed}))
+	assert.Contains(t, out.String(), "method=C/")
+}
+
+func TestNoRowsAreAList(t *testing.T) {
+	var out strings.Builder
+	require.NoError(t, JSON(&out, measure.Result{}))
+	assert.Contains(t, out.String(), `"rows": []`)
+}
+
 func TestTextHasAGapAfterSeveralOfOneRequest(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, Text(&out, []Column{Request}, []measure.Row{{Request: 1}, {Request: 1}, {Request: 2}}))

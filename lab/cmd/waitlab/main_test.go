@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"flag"
 	"image/png"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/perf/benchfmt"
@@ -231,6 +233,36 @@ func TestBadInputIsRefusedBeforeMeasuring(t *testing.T) {
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	assert.Len(t, left, 2, "no file may be left behind")
+}
+
+// What was measured is told even if something failed at the end, as a load
+// that was killed.
+func TestFailureTellsWhatWasMeasured(t *testing.T) {
+	var out bytes.Buffer
+	l := &lab{out: &out, errOut: io.Discard}
+	err := l.measured(func([]string) error { return nil }, func(*cobra.Command) (measure.Result, error) {
+		return measure.Result{Command: "jitter", Rows: []measure.Row{{Method: "Sleep", Waits: 7}}}, errors.New("the load was killed")
+	})(nil, nil)
+	assert.ErrorContains(t, err, "the load was killed")
+	assert.ErrorAs(t, err, new(failure))
+	assert.Contains(t, out.String(), "Sleep")
+}
+
+func TestRecordingsThatNobodyMeasured(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "a.json")
+	for _, row := range []string{
+		`{}`, `{"request_ns":-1}`, `{"request_ns":1,"waits":-1}`, `{"request_ns":1,"sleepers":-1}`,
+		`{"request_ns":1,"waits":1,"buckets":[{"late_ns":9000000000000000000,"waits":1}]}`,
+		`{"request_ns":1,"waits":1,"buckets":[{"late_ns":-1,"waits":1}]}`,
+		`{"request_ns":1,"waits":1,"buckets":[{"late_ns":1,"waits":0}]}`,
+		`{"request_ns":1,"waits":1,"buckets":[{"late_ns":1,"waits":9000000000000000000}]}`,
+	} {
+		require.NoError(t, os.WriteFile(file, []byte(`{"command":"jitter","rows":[`+row+`]}`), 0o600))
+		status, out, errOut := command(t, t.Context(), "show", file)
+		assert.Equal(t, 1, status, row)
+		assert.Empty(t, out, row)
+		assert.Contains(t, errOut, file, row)
+	}
 }
 
 // A measurement that fails leaves no picture, and an old one as it was.

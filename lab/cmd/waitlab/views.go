@@ -118,7 +118,7 @@ func jitterAbove(r measure.Result) string {
 
 func histograms(w io.Writer, rows []measure.Row) error {
 	for _, row := range rows {
-		if row.Absent == "" {
+		if row.Measured() {
 			if err := report.Histogram(w, row.Buckets); err != nil {
 				return err
 			}
@@ -165,7 +165,7 @@ func p99(l measure.Lateness) time.Duration { return l.P99 }
 func againstRequest(title string, r measure.Result, name func(measure.Row) string, quantiles []quantile) report.Panel {
 	var s lines
 	for _, row := range r.Rows {
-		if row.Absent != "" || row.Request == math.MaxInt64 {
+		if !row.Measured() || row.Request == math.MaxInt64 {
 			continue
 		}
 		for _, q := range quantiles {
@@ -203,7 +203,7 @@ func paretoPanels(r measure.Result) (panels []report.Panel) {
 	at := map[time.Duration]int{}
 	groups := map[time.Duration]*lines{}
 	for _, row := range r.Rows {
-		if row.Absent != "" || row.CPU == nil {
+		if !row.Measured() || row.CPU == nil {
 			continue
 		}
 		if groups[row.Request] == nil {
@@ -250,7 +250,7 @@ func scalePanels(r measure.Result) []report.Panel {
 	panel := func(title, y string, of func(measure.Row) (float64, bool)) report.Panel {
 		var s lines
 		for _, row := range r.Rows {
-			if v, ok := of(row); ok && row.Absent == "" {
+			if v, ok := of(row); ok && row.Measured() {
 				s.add(row.Method, report.XY{X: float64(row.Sleepers), Y: v})
 			}
 		}
@@ -274,7 +274,7 @@ func phasePanels(r measure.Result) []report.Panel {
 		Title: fmt.Sprintf("Waits on a tick of %v", r.Tick), X: "took, us", Y: "% of waits",
 	}
 	for _, row := range r.Rows {
-		if row.Absent == "" {
+		if row.Measured() {
 			p.Series = append(p.Series, distribution(row, row.Request))
 		}
 	}
