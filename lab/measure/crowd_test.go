@@ -2,6 +2,8 @@ package measure
 
 import (
 	"errors"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -31,6 +33,34 @@ func TestCrowdTakesAllWaits(t *testing.T) {
 			assert.Positive(t, row.Threads, name)
 			assert.Equal(t, 20, row.Sleepers, name)
 		}
+	}
+}
+
+func TestDeadlinesOfACrowdAreSpreadUnlessTheyAreABurst(t *testing.T) {
+	const n, request = 10, 20 * time.Millisecond
+	for _, burst := range []bool{false, true} {
+		var mu sync.Mutex
+		var first []int64
+		m := Method{Name: "noted", open: func(time.Duration) (waiter, error) {
+			begun := false
+			return waiter{to(func(_, deadline int64) {
+				if !begun {
+					begun = true
+					mu.Lock()
+					defer mu.Unlock()
+					first = append(first, deadline)
+				}
+			}), func() error { return nil }}, nil
+		}}
+		_, err := Crowd(t.Context(), m, Gathering{Sleepers: n, Request: request, Waits: 1, Burst: burst})
+		require.NoError(t, err)
+		slices.Sort(first)
+		require.Len(t, first, n)
+		want := int64(request) * (n - 1) / n
+		if burst {
+			want = 0
+		}
+		assert.Equal(t, want, first[n-1]-first[0])
 	}
 }
 

@@ -23,6 +23,7 @@ import (
 
 	"github.com/precisewait/wait"
 	"github.com/precisewait/wait/lab/measure"
+	"github.com/precisewait/wait/lab/report"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -246,6 +247,26 @@ func TestFailureTellsWhatWasMeasured(t *testing.T) {
 	assert.ErrorContains(t, err, "the load was killed")
 	assert.ErrorAs(t, err, new(failure))
 	assert.Contains(t, out.String(), "Sleep")
+}
+
+// What a load in this process uses cannot be told from what the waits do.
+func TestCPUBesideALoadInTheProcessIsUnknown(t *testing.T) {
+	for load, known := range map[string]bool{"none": true, "cooperative": false, "hog": false, "gc": false} {
+		status, out, errOut := command(t, t.Context(), "jitter", "--for", "100ms", "--load", load, "--json")
+		require.Zero(t, status, errOut)
+		var r measure.Result
+		require.NoError(t, json.Unmarshal([]byte(out), &r))
+		assert.Equal(t, known, r.Rows[0].CPU != nil, load)
+	}
+}
+
+func TestParetoIsOfTheP99(t *testing.T) {
+	panels := paretoPanels(measure.Result{Rows: []measure.Row{{
+		Method: "Sleep", Group: measure.Verbs, Request: time.Millisecond, Waits: 1, CPU: new(2 * time.Microsecond),
+		Lateness: measure.Lateness{P50: 1000, P99: 9000},
+	}}})
+	require.Len(t, panels, 1)
+	assert.Equal(t, report.XY{X: 2, Y: 9}, panels[0].Series[0].Points[0])
 }
 
 func TestRecordingsThatNobodyMeasured(t *testing.T) {
