@@ -10,7 +10,8 @@ import (
 type guest struct {
 	name     string // the argument of its init
 	about    string
-	arch     string // as Go and Debian call it
+	arch     string // as Go calls it
+	asked    bool   // boots only if it is asked for by name
 	machine  []string
 	kernel   string // more for the command line
 	tests    []testBinary
@@ -91,6 +92,17 @@ var guests = []guest{
 		machine: []string{"-M", "virt", "-cpu", "cortex-a72", "-icount", steady},
 		tests:   tests,
 		checks:  len(tests),
+		timeout: 4 * time.Minute,
+	},
+	{
+		name:    "386",
+		about:   "the core as a program of 32 bits, for hosts that run none",
+		arch:    "386",
+		asked:   true,
+		machine: []string{"-M", "q35", "-cpu", "max,+invtsc", "-icount", steady},
+		kernel:  "tsc=reliable",
+		tests:   tests,
+		checks:  3 + len(tests),
 		timeout: 4 * time.Minute,
 	},
 }

@@ -33,6 +33,7 @@ var checks = map[string][]check{
 	"devices":       slices.Concat(eduChecks(), nvmeChecks(), e1000eChecks(), exampleChecks()),
 	"unplug":        unplugChecks(true),
 	"fine":          slices.Concat(fineChecks(), testChecks()),
+	"386":           slices.Concat(fineChecks(), testChecks()),
 	"tick":          slices.Concat(tickChecks(), testChecks()),
 	"arm64":         testChecks(),
 	"arm64-devices": slices.Concat(eduChecks(), unplugChecks(false)),
