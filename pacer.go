@@ -18,11 +18,13 @@ import (
 // All methods may be called from any goroutine, with one restriction: a Pacer
 // with [PaceOn] waits on the goroutine of its Thread only. If several goroutines
 // Wait, each tick goes to one of them. A Pacer made in a testing/synctest
-// bubble goes by its fake time and is for use there only.
+// bubble goes by its fake time and is for use there only, one made outside for use
+// outside; else its methods panic.
 type Pacer struct {
 	way    Method
 	thread *Thread
 	missed MissedPolicy
+	fake   bool // made in a synctest bubble
 
 	mu      sync.Mutex
 	period  int64
@@ -101,6 +103,7 @@ func NewPacer(period time.Duration, opts ...PacerOption) *Pacer {
 		}
 	}
 	p.next = clock.After(clock.Now(), period)
+	p.fake = clock.Fake()
 	return p
 }
 
@@ -116,6 +119,7 @@ func mustBePositive(period time.Duration, who string) {
 func (p *Pacer) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.check(clock.Fake())
 	p.index = 0
 	p.move(clock.After(clock.Now(), time.Duration(p.period)))
 }
@@ -129,6 +133,7 @@ func (p *Pacer) SetPeriod(period time.Duration) {
 	mustBePositive(period, "SetPeriod")
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.check(clock.Fake())
 	p.period = int64(period)
 	if soonest := clock.After(clock.Now(), period); soonest < p.next {
 		p.move(soonest)
@@ -156,7 +161,7 @@ func (p *Pacer) Wait(ctx context.Context) (Tick, error) {
 	}
 	start, at, fake := clock.Both()
 	for now := start; ; {
-		next, changed := p.upcoming()
+		next, changed := p.upcoming(fake)
 		if now < next {
 			var end park.End
 			now, end = p.until(fake, now, next, changed, ctx.Done())
@@ -197,13 +202,22 @@ func (p *Pacer) Ticks(ctx context.Context) iter.Seq[Tick] {
 
 // upcoming returns when the next tick is due, and what is closed if that
 // changes.
-func (p *Pacer) upcoming() (next int64, changed <-chan struct{}) {
+func (p *Pacer) upcoming(fake bool) (next int64, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.changed == nil {
-		panic("wait: Pacer not made by NewPacer")
-	}
+	p.check(fake)
 	return p.next, p.changed
+}
+
+// check panics if p was not made by NewPacer, or not in this kind of time: its
+// ticks would be decades away. The lock is held.
+func (p *Pacer) check(fake bool) {
+	switch {
+	case p.changed == nil:
+		panic("wait: Pacer not made by NewPacer")
+	case p.fake != fake:
+		panic("wait: Pacer used across the border of a testing/synctest bubble")
+	}
 }
 
 // take returns the tick that was due at next, or by the policy a later one, and
