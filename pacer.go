@@ -115,7 +115,8 @@ func mustBePositive(period time.Duration, who string) {
 
 // Reset begins anew: the first tick is due one period from now, and nothing was
 // missed. A Wait under way waits for that tick instead of its own. If its own
-// was less than 10 ms away, it looks only when that is due.
+// was less than 10 ms away, it looks only when that is due; on a Thread with
+// [OwnProcessor], it looks every 10 ms.
 func (p *Pacer) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -150,7 +151,7 @@ func (p *Pacer) move(next int64) {
 // Wait waits for the next tick and returns it, at once if one is overdue. If
 // ctx is done, before or meanwhile, it returns ctx.Err() and leaves the tick to
 // the next Wait. On a Thread, a tick that is less than 10 ms away is returned
-// first. It allocates nothing. A nil ctx panics.
+// first, and with [OwnProcessor] it looks at ctx every 10 ms. It allocates nothing. A nil ctx panics.
 func (p *Pacer) Wait(ctx context.Context) (Tick, error) {
 	mustHave(ctx != nil, "Context")
 	if p.thread != nil {
@@ -265,8 +266,7 @@ func (p *Pacer) until(fake bool, now, next int64, changed, done <-chan struct{})
 		return clock.Now(), end
 	}
 	if next-now > notice {
-		_, end = park.RecvFor(time.Duration(next-now-settleIn), changed, done)
-		if now = clock.Now(); end != park.Due || now >= next {
+		if now, end = p.approach(now, next-settleIn, changed, done); end != park.Due || now >= next {
 			return now, end
 		}
 	}
@@ -278,6 +278,26 @@ func (p *Pacer) until(fake bool, now, next int64, changed, done <-chan struct{})
 		last = clock.Now()
 	}
 	return last, park.Due
+}
+
+// approach waits until about the deadline. The end is as for until.
+func (p *Pacer) approach(now, deadline int64, changed, done <-chan struct{}) (last int64, end park.End) {
+	if p.thread == nil || !p.thread.sleeper.keepsP {
+		_, end = park.RecvFor(time.Duration(deadline-now), changed, done)
+		return clock.Now(), end
+	}
+	// To park would give away the P that the thread keeps. Where the others are
+	// busy, it would come back too late.
+	for now < deadline {
+		now = p.thread.sleeper.sleep(now, min(now+notice, deadline), 1)
+		switch {
+		case isDone(changed):
+			return now, park.Closed
+		case isDone(done):
+			return now, park.Done
+		}
+	}
+	return now, park.Due
 }
 
 // by waits until the deadline, or until shortly before it, by the method.
