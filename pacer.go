@@ -55,9 +55,9 @@ const (
 	Burst
 
 	// Delay moves the grid: after a tick that is late by a period or more, the
-	// next is due one period after it was returned. There are never two ticks
-	// less than a period apart because of a late one. Missed is the number of
-	// whole periods by which the grid moves.
+	// next is due one period after that was returned. One that is late by less
+	// moves nothing. Missed is the number of whole periods by which the grid
+	// moves.
 	Delay
 )
 
