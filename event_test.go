@@ -623,6 +623,17 @@ func TestACondThatPanicsLeavesNothingBehind(t *testing.T) {
 	}
 }
 
+func TestACondWaitThatTimesOutLeavesNothingBehind(t *testing.T) {
+	var event, other wait.Event
+	for range 10 {
+		_, err := event.WaitCond(func() bool { return false }, time.Microsecond)
+		assert.Error(t, err)
+		event.Set()
+		event.Clear()
+		assert.Error(t, other.WaitTimeout(time.Microsecond), "a wake-up was left over")
+	}
+}
+
 func TestEventWaitsAllocateNothing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

@@ -18,11 +18,13 @@ import (
 // All methods may be called from any goroutine, with one restriction: a Pacer
 // with [PaceOn] waits on the goroutine of its Thread only. If several goroutines
 // Wait, each tick goes to one of them. A Pacer made in a testing/synctest
-// bubble goes by its fake time and is for use there only.
+// bubble goes by its fake time and is for use there only, one made outside for use
+// outside; else its methods panic.
 type Pacer struct {
 	way    Method
 	thread *Thread
 	missed MissedPolicy
+	fake   bool // made in a synctest bubble
 
 	mu      sync.Mutex
 	period  int64
@@ -53,9 +55,9 @@ const (
 	Burst
 
 	// Delay moves the grid: after a tick that is late by a period or more, the
-	// next is due one period after it was returned. There are never two ticks
-	// less than a period apart because of a late one. Missed is the number of
-	// whole periods by which the grid moves.
+	// next is due one period after that was returned. One that is late by less
+	// moves nothing. Missed is the number of whole periods by which the grid
+	// moves.
 	Delay
 )
 
@@ -101,6 +103,7 @@ func NewPacer(period time.Duration, opts ...PacerOption) *Pacer {
 		}
 	}
 	p.next = clock.After(clock.Now(), period)
+	p.fake = clock.Fake()
 	return p
 }
 
@@ -112,10 +115,12 @@ func mustBePositive(period time.Duration, who string) {
 
 // Reset begins anew: the first tick is due one period from now, and nothing was
 // missed. A Wait under way waits for that tick instead of its own. If its own
-// was less than 10 ms away, it looks only when that is due.
+// was less than 10 ms away, it looks only when that is due; on a Thread with
+// [OwnProcessor], it looks every 10 ms.
 func (p *Pacer) Reset() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.check(clock.Fake())
 	p.index = 0
 	p.move(clock.After(clock.Now(), time.Duration(p.period)))
 }
@@ -129,6 +134,7 @@ func (p *Pacer) SetPeriod(period time.Duration) {
 	mustBePositive(period, "SetPeriod")
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.check(clock.Fake())
 	p.period = int64(period)
 	if soonest := clock.After(clock.Now(), period); soonest < p.next {
 		p.move(soonest)
@@ -145,7 +151,7 @@ func (p *Pacer) move(next int64) {
 // Wait waits for the next tick and returns it, at once if one is overdue. If
 // ctx is done, before or meanwhile, it returns ctx.Err() and leaves the tick to
 // the next Wait. On a Thread, a tick that is less than 10 ms away is returned
-// first. It allocates nothing. A nil ctx panics.
+// first, and with [OwnProcessor] it looks at ctx every 10 ms. It allocates nothing. A nil ctx panics.
 func (p *Pacer) Wait(ctx context.Context) (Tick, error) {
 	mustHave(ctx != nil, "Context")
 	if p.thread != nil {
@@ -156,7 +162,7 @@ func (p *Pacer) Wait(ctx context.Context) (Tick, error) {
 	}
 	start, at, fake := clock.Both()
 	for now := start; ; {
-		next, changed := p.upcoming()
+		next, changed := p.upcoming(fake)
 		if now < next {
 			var end park.End
 			now, end = p.until(fake, now, next, changed, ctx.Done())
@@ -197,13 +203,22 @@ func (p *Pacer) Ticks(ctx context.Context) iter.Seq[Tick] {
 
 // upcoming returns when the next tick is due, and what is closed if that
 // changes.
-func (p *Pacer) upcoming() (next int64, changed <-chan struct{}) {
+func (p *Pacer) upcoming(fake bool) (next int64, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.changed == nil {
-		panic("wait: Pacer not made by NewPacer")
-	}
+	p.check(fake)
 	return p.next, p.changed
+}
+
+// check panics if p was not made by NewPacer, or not in this kind of time: its
+// ticks would be decades away. The lock is held.
+func (p *Pacer) check(fake bool) {
+	switch {
+	case p.changed == nil:
+		panic("wait: Pacer not made by NewPacer")
+	case p.fake != fake:
+		panic("wait: Pacer used across the border of a testing/synctest bubble")
+	}
 }
 
 // take returns the tick that was due at next, or by the policy a later one, and
@@ -251,8 +266,7 @@ func (p *Pacer) until(fake bool, now, next int64, changed, done <-chan struct{})
 		return clock.Now(), end
 	}
 	if next-now > notice {
-		_, end = park.RecvFor(time.Duration(next-now-settleIn), changed, done)
-		if now = clock.Now(); end != park.Due || now >= next {
+		if now, end = p.approach(now, next-settleIn, changed, done); end != park.Due || now >= next {
 			return now, end
 		}
 	}
@@ -264,6 +278,26 @@ func (p *Pacer) until(fake bool, now, next int64, changed, done <-chan struct{})
 		last = clock.Now()
 	}
 	return last, park.Due
+}
+
+// approach waits until about the deadline. The end is as for until.
+func (p *Pacer) approach(now, deadline int64, changed, done <-chan struct{}) (last int64, end park.End) {
+	if p.thread == nil || !p.thread.sleeper.keepsP {
+		_, end = park.RecvFor(time.Duration(deadline-now), changed, done)
+		return clock.Now(), end
+	}
+	// To park would give away the P that the thread keeps. Where the others are
+	// busy, it would come back too late.
+	for now < deadline {
+		now = p.thread.sleeper.sleep(now, min(now+notice, deadline), 1)
+		switch {
+		case isDone(changed):
+			return now, park.Closed
+		case isDone(done):
+			return now, park.Done
+		}
+	}
+	return now, park.Due
 }
 
 // by waits until the deadline, or until shortly before it, by the method.

@@ -348,7 +348,30 @@ func TestWrongUseOfAPacerPanics(t *testing.T) {
 	assert.PanicsWithValue(t, "wait: nil Thread", func() { wait.PaceOn(nil) })
 	assert.PanicsWithValue(t, "wait: pace by Method(3)", func() { wait.PaceBy(3) })
 	assert.PanicsWithValue(t, "wait: missed ticks by MissedPolicy(-1)", func() { wait.OnMissed(-1) })
-	assert.PanicsWithValue(t, "wait: Pacer not made by NewPacer", func() { _, _ = new(wait.Pacer).Wait(t.Context()) })
+	const notMade = "wait: Pacer not made by NewPacer"
+	assert.PanicsWithValue(t, notMade, func() { _, _ = new(wait.Pacer).Wait(t.Context()) })
+	assert.PanicsWithValue(t, notMade, func() { new(wait.Pacer).Reset() })
+	assert.PanicsWithValue(t, notMade, func() { new(wait.Pacer).SetPeriod(time.Second) })
+}
+
+func TestAPacerThatCrossesTheBorderOfABubblePanics(t *testing.T) {
+	use := func(t *testing.T, p *wait.Pacer) {
+		for name, use := range map[string]func(){
+			"Wait":      func() { _, _ = p.Wait(t.Context()) },
+			"Reset":     p.Reset,
+			"SetPeriod": func() { p.SetPeriod(time.Second) },
+		} {
+			assert.PanicsWithValue(t, "wait: Pacer used across the border of a testing/synctest bubble", use, name)
+		}
+	}
+	outside := wait.NewPacer(time.Millisecond)
+	var inside *wait.Pacer
+	synctest.Test(t, func(t *testing.T) {
+		inside = wait.NewPacer(time.Millisecond)
+		use(t, outside)
+	})
+	use(t, inside)
+	mustTick(t, outside) // and is not locked
 }
 
 func TestAPacerOnAThreadWaitsThereOnly(t *testing.T) {

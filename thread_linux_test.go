@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -619,4 +620,52 @@ func TestRealTimeLeavesAnEarlierPolicy(t *testing.T) {
 		t.Skip("takes a real-time policy")
 	}
 	runChild(t, "fifo")
+}
+
+// A goroutine that parks gives its P away. How it waits shows in its stack.
+func TestAPacerOnAThreadThatOwnsItsProcessorNeverParks(t *testing.T) {
+	for _, m := range []wait.Method{wait.MethodSleep, wait.MethodHybrid} {
+		var waiting sync.WaitGroup
+		begun := make(chan struct{})
+		waiting.Go(func() {
+			thread, err := wait.LockThread(wait.OwnProcessor())
+			require.NoError(t, err)
+			defer func() { assert.NoError(t, thread.Close()) }()
+			p := wait.NewPacer(200*time.Millisecond, wait.PaceOn(thread), wait.PaceBy(m))
+			close(begun)
+			mustTick(t, p)
+		})
+		<-begun
+		for range 3 {
+			time.Sleep(20 * time.Millisecond)
+			assert.NotContains(t, pacerGoroutines(), "[select", m)
+		}
+		waiting.Wait()
+	}
+}
+
+func TestAPacerOnAThreadThatOwnsItsProcessorNoticesWhatChanges(t *testing.T) {
+	thread, err := wait.LockThread(wait.OwnProcessor())
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, thread.Close()) }()
+	p := wait.NewPacer(time.Hour, wait.PaceOn(thread))
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Millisecond)
+	defer cancel()
+	_, err = p.Wait(ctx)
+	assert.Equal(t, context.DeadlineExceeded, err)
+	time.AfterFunc(5*time.Millisecond, func() { p.SetPeriod(30 * time.Millisecond) })
+	assert.EqualValues(t, 1, mustTick(t, p).Index)
+}
+
+// pacerGoroutines returns the stacks of the goroutines that wait for a tick.
+func pacerGoroutines() string {
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	var found strings.Builder
+	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
+		if strings.Contains(stack, "(*Pacer).Wait") {
+			found.WriteString(stack)
+		}
+	}
+	return found.String()
 }
