@@ -151,7 +151,8 @@ func (p *Pacer) move(next int64) {
 // Wait waits for the next tick and returns it, at once if one is overdue. If
 // ctx is done, before or meanwhile, it returns ctx.Err() and leaves the tick to
 // the next Wait. On a Thread, a tick that is less than 10 ms away is returned
-// first, and with [OwnProcessor] it looks at ctx every 10 ms. It allocates nothing. A nil ctx panics.
+// first, and with [OwnProcessor] it looks at ctx every 10 ms. It allocates
+// nothing. A nil ctx panics.
 func (p *Pacer) Wait(ctx context.Context) (Tick, error) {
 	mustHave(ctx != nil, "Context")
 	if p.thread != nil {
