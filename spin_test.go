@@ -246,8 +246,11 @@ func TestAReceiveCatchesAValueInItsSpin(t *testing.T) {
 	c := make(chan int, 1)
 	var sender sync.WaitGroup
 	sender.Go(func() {
-		for spinBudget.spinning.Load() == 0 { // or the value could be there before the receive
+		// Not before the spin, nor so soon after its begin that it takes no time.
+		for limit := time.Now().Add(10 * time.Second); spinBudget.spinning.Load() == 0 && time.Now().Before(limit); {
 			runtime.Gosched()
+		}
+		for start := time.Now(); time.Since(start) < 2*time.Millisecond; {
 		}
 		c <- 1
 	})
