@@ -294,9 +294,10 @@ func TestClosedRegionKeepsItsAddresses(t *testing.T) {
 func TestRegKeepsItsRegionMapped(t *testing.T) {
 	reg := func() mmio.Reg[uint32] {
 		r, err := mmio.MapFile(newDevice(t, 8), 0, 8)
-		if err != nil {
+		if errors.Is(err, errors.ErrUnsupported) {
 			t.Skip(err)
 		}
+		require.NoError(t, err)
 		return mmio.MustAt[uint32](r, 4)
 	}()
 	for range 5 {
