@@ -32,7 +32,7 @@ type Recorder struct {
 func NewRecorder(points int) *Recorder {
 	return &Recorder{
 		histogram: hdrhistogram.New(1, latest, 3),
-		series:    make([]Point, 0, points&^1),
+		series:    make([]Point, 0, max(0, points-1)&^1), // and the pending one
 		stride:    1,
 	}
 }
