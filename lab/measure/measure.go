@@ -9,6 +9,7 @@
 package measure
 
 import (
+	"fmt"
 	"runtime"
 	"runtime/debug"
 	"time"
@@ -26,6 +27,26 @@ type Result struct {
 	Simulated   bool          `json:"simulated,omitempty"`
 	Floor       *wait.Floor   `json:"floor,omitempty"`
 	Rows        []Row         `json:"rows"`
+}
+
+// Sound returns an error for a result that no command has measured, and that
+// could not be shown.
+func (r Result) Sound() error {
+	for _, row := range r.Rows {
+		if row.Request <= 0 || row.Waits < 0 || row.Sleepers < 0 {
+			return fmt.Errorf("%q waits %d times %v, with %d sleepers", row.Method, row.Waits, row.Request, row.Sleepers)
+		}
+		var all int64
+		for _, b := range row.Buckets {
+			if b.Waits <= 0 || b.Late < 0 || int64(b.Late) > 2*latest { // a bucket may end beyond the latest
+				return fmt.Errorf("%q has a bucket of %d waits up to %v late", row.Method, b.Waits, b.Late)
+			}
+			if all += b.Waits; all > row.Waits {
+				return fmt.Errorf("%q has more than its %d waits in its buckets", row.Method, row.Waits)
+			}
+		}
+	}
+	return nil
 }
 
 // A Host is where it was measured.

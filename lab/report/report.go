@@ -162,7 +162,9 @@ func exact(value any) string {
 
 // JSON writes all that was measured. Of no rows the list is empty.
 func JSON(w io.Writer, r measure.Result) error {
-	r.Rows = append([]measure.Row{}, r.Rows...)
+	if r.Rows == nil {
+		r.Rows = []measure.Row{}
+	}
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")

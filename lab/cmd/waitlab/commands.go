@@ -472,31 +472,10 @@ func (l *lab) showCommand() *cobra.Command {
 			if err := json.Unmarshal(b, &r); err != nil {
 				return r, fmt.Errorf("%s: %w", name, err)
 			}
-			if err := sound(r); err != nil {
+			if err := r.Sound(); err != nil {
 				return measure.Result{}, fmt.Errorf("%s: %w", name, err)
 			}
 			return r, nil
 		}),
 	}
-}
-
-// sound returns an error for a result that no command has measured, and that
-// could not be shown.
-func sound(r measure.Result) error {
-	const beyond = 2 * time.Hour // what a histogram holds
-	for _, row := range r.Rows {
-		if row.Request <= 0 || row.Waits < 0 || row.Sleepers < 0 {
-			return fmt.Errorf("%q waits %d times %v, with %d sleepers", row.Method, row.Waits, row.Request, row.Sleepers)
-		}
-		var all int64
-		for _, b := range row.Buckets {
-			if b.Waits <= 0 || b.Late < 0 || b.Late > beyond {
-				return fmt.Errorf("%q has a bucket of %d waits up to %v late", row.Method, b.Waits, b.Late)
-			}
-			if all += b.Waits; all > row.Waits {
-				return fmt.Errorf("%q has more than its %d waits in its buckets", row.Method, row.Waits)
-			}
-		}
-	}
-	return nil
 }
