@@ -130,14 +130,15 @@ func cProgram(b *testing.B) func(d time.Duration, n int) sample {
 }
 
 func BenchmarkBarThreadIdle(b *testing.B) {
+	const n = 2000 // after LockThread the runtime's monitor looks every 20 us for some milliseconds
 	c := cProgram(b)
 	for name, opts := range map[string][]wait.ThreadOption{"own": {wait.OwnProcessor()}, "shared": nil} {
 		b.Run(name, func(b *testing.B) {
 			compare(b, threadSleep(opts...), way{name: "C clock_nanosleep"}, func(w way) sample {
 				if w.wait == nil {
-					return c(time.Millisecond, 500)
+					return c(time.Millisecond, n)
 				}
-				return alone(w, time.Millisecond, 500)
+				return alone(w, time.Millisecond, n)
 			})
 		})
 	}

@@ -25,22 +25,11 @@ const threadWakeup = WakeupNanosleep
 // A sleeper is the thread's way to the kernel.
 type sleeper struct {
 	keepsP  bool          // sleeps keep the P
-	yielded int64         // when it last let others run, if it keeps the P
 	slack   time.Duration // of the thread, since
 	changes int64         // slackChanges had this value
 	refused bool          // the kernel lets nobody set it
 	at      unix.Timespec
 }
-
-const (
-	// ownTurn is how long a thread keeps its P before it lets others run. The
-	// runtime takes it away after 10 ms, by a signal at any time; to give way
-	// at the beginning of a sleep leaves the most time to come back.
-	ownTurn = int64(8 * time.Millisecond)
-
-	// ownYield is the shortest sleep that has time for that.
-	ownYield = int64(200 * time.Microsecond)
-)
 
 // begin takes the thread's slack away. Where the kernel does not let it, the
 // slack stays, and sleeps are later.
@@ -78,11 +67,6 @@ func (s *sleeper) setSlack(slack time.Duration) {
 // of the clock that showed it to be past.
 func (s *sleeper) sleep(now, expiry int64, slack time.Duration) int64 {
 	s.setSlack(slack)
-	if s.keepsP && now-s.yielded > ownTurn && expiry-now > ownYield {
-		runtime.Gosched()
-		now = clock.Now()
-		s.yielded = now
-	}
 	s.at = clock.Kernel(expiry)
 	for now < expiry {
 		switch s.nanosleep() {
@@ -90,7 +74,8 @@ func (s *sleeper) sleep(now, expiry int64, slack time.Duration) int64 {
 		case unix.EINTR:
 			counts.interrupted.Add(1)
 			if s.keepsP {
-				// It may be a garbage collection, which waits for this P.
+				// It may be a garbage collection, which waits for this P,
+				// or the runtime that wants it for others.
 				runtime.Gosched()
 			}
 		default:
