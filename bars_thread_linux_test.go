@@ -148,7 +148,8 @@ func BenchmarkBarThreadIdle(b *testing.B) {
 func BenchmarkBarThreadGCStop(b *testing.B) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	var stop atomic.Bool
-	var sleepers sync.WaitGroup
+	var ready, sleepers sync.WaitGroup
+	ready.Add(4)
 	for range 4 {
 		sleepers.Go(func() {
 			th, err := wait.LockThread(wait.OwnProcessor())
@@ -156,11 +157,15 @@ func BenchmarkBarThreadGCStop(b *testing.B) {
 				panic(err)
 			}
 			defer th.Close()
+			ready.Done()
 			for !stop.Load() {
 				th.Sleep(20 * time.Millisecond)
 			}
 		})
 	}
+	ready.Wait()
+	runtime.GC() // starts the workers of the new Ps
+	time.Sleep(40 * time.Millisecond)
 	var longest median
 	most := 0.0
 	for b.Loop() {
