@@ -455,6 +455,16 @@ func longestStop(before, after *metrics.Float64Histogram) float64 {
 	return 0
 }
 
+// stopsOver returns how many stops between two readings were longer than d.
+func stopsOver(before, after *metrics.Float64Histogram, d time.Duration) (n float64) {
+	for i := range after.Counts {
+		if after.Buckets[i] >= d.Seconds() {
+			n += float64(after.Counts[i] - before.Counts[i])
+		}
+	}
+	return n
+}
+
 func stops() *metrics.Float64Histogram {
 	s := []metrics.Sample{{Name: "/sched/pauses/stopping/gc:seconds"}}
 	metrics.Read(s)

@@ -71,7 +71,8 @@ func (h *hogs) total() (sum int64) {
 }
 
 // BenchmarkBarThreadBusy has a Thread sleep beside goroutines that never
-// yield, and counts what they get done meanwhile.
+// yield, and counts what they get done meanwhile: of what they get done alone,
+// and against what a C program that sleeps as often leaves them.
 func BenchmarkBarThreadBusy(b *testing.B) {
 	b.Run("lateness", func(b *testing.B) {
 		h := startHogs()
@@ -85,22 +86,28 @@ func BenchmarkBarThreadBusy(b *testing.B) {
 		h.end()
 	})
 	b.Run("throughput", func(b *testing.B) {
+		const n = 500
+		c, w := cProgram(b), threadSleep(wait.OwnProcessor())
 		h := startHogs()
-		var ratio median
 		perSecond := func(during func()) float64 {
 			work, start := h.total(), time.Now()
 			during()
 			return float64(h.total()-work) / time.Since(start).Seconds()
 		}
-		w := threadSleep(wait.OwnProcessor())
+		undisturbed := func() float64 { return perSecond(func() { time.Sleep(n * time.Millisecond) }) }
+		var ours, rival median
+		before := undisturbed()
 		for b.Loop() {
-			without := perSecond(func() { time.Sleep(500 * time.Millisecond) })
-			with := perSecond(func() { alone(w, time.Millisecond, 500) })
-			without = (without + perSecond(func() { time.Sleep(500 * time.Millisecond) })) / 2
-			ratio.add(with / without)
+			besideThread := perSecond(func() { alone(w, time.Millisecond, n) })
+			between := undisturbed()
+			besideC := perSecond(func() { c(time.Millisecond, n) })
+			after := undisturbed()
+			ours.add(2 * besideThread / (before + between))
+			rival.add(2 * besideC / (between + after))
+			before = after
 		}
 		h.end()
-		report(b, map[string]float64{"throughput-ratio": ratio.value()})
+		report(b, map[string]float64{"throughput-ratio": ours.value(), "rival-throughput-ratio": rival.value()})
 	})
 }
 
@@ -144,43 +151,63 @@ func BenchmarkBarThreadIdle(b *testing.B) {
 	}
 }
 
-// BenchmarkBarThreadGCStop collects garbage while four Threads sleep.
+// BenchmarkBarThreadGCStop collects garbage while four Threads sleep, and in
+// turns while four goroutines do, with as many Ps.
 func BenchmarkBarThreadGCStop(b *testing.B) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
-	var stop atomic.Bool
-	var ready, sleepers sync.WaitGroup
-	ready.Add(4)
-	for range 4 {
-		sleepers.Go(func() {
-			th, err := wait.LockThread(wait.OwnProcessor())
-			if err != nil {
-				panic(err)
-			}
-			defer th.Close()
-			ready.Done()
-			for !stop.Load() {
-				th.Sleep(20 * time.Millisecond)
-			}
-		})
-	}
-	ready.Wait()
-	runtime.GC() // starts the workers of the new Ps
-	time.Sleep(40 * time.Millisecond)
-	var longest median
-	most := 0.0
-	for b.Loop() {
+	beside := func(sleeper func(ready *sync.WaitGroup, stop *atomic.Bool)) (longest, overMs float64) {
+		var stop atomic.Bool
+		var ready, sleepers sync.WaitGroup
+		ready.Add(4)
+		for range 4 {
+			sleepers.Go(func() { sleeper(&ready, &stop) })
+		}
+		ready.Wait()
+		runtime.GC() // starts the workers of the new Ps
+		time.Sleep(40 * time.Millisecond)
 		before := stops()
 		for range 50 {
 			runtime.GC()
 			time.Sleep(3 * time.Millisecond)
 		}
-		stop := longestStop(before, stops())
-		longest.add(stop)
-		most = max(most, stop)
+		after := stops()
+		stop.Store(true)
+		sleepers.Wait()
+		return longestStop(before, after), stopsOver(before, after, time.Millisecond)
 	}
-	stop.Store(true)
-	sleepers.Wait()
-	report(b, map[string]float64{"stop-us": longest.value(), "max-stop-us": most})
+	thread := func(ready *sync.WaitGroup, stop *atomic.Bool) {
+		th, err := wait.LockThread(wait.OwnProcessor())
+		if err != nil {
+			panic(err)
+		}
+		defer th.Close()
+		ready.Done()
+		for !stop.Load() {
+			th.Sleep(20 * time.Millisecond)
+		}
+	}
+	goroutine := func(ready *sync.WaitGroup, stop *atomic.Bool) {
+		ready.Done()
+		for !stop.Load() {
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	var longest, rival median
+	var most, rivalMost, over, rivalOver float64
+	for b.Loop() {
+		l, o := beside(thread)
+		longest.add(l)
+		most, over = max(most, l), over+o
+		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 4)
+		l, o = beside(goroutine)
+		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) - 4)
+		rival.add(l)
+		rivalMost, rivalOver = max(rivalMost, l), rivalOver+o
+	}
+	report(b, map[string]float64{
+		"stop-us": longest.value(), "max-stop-us": most, "over-1ms": over,
+		"rival-stop-us": rival.value(), "rival-max-stop-us": rivalMost, "rival-over-1ms": rivalOver,
+	})
 }
 
 // BenchmarkBarThreadRealTime runs against cyclictest(8), of the package
