@@ -128,6 +128,32 @@ func TestReceiveTimesOutAndNotEarly(t *testing.T) {
 	})
 }
 
+// Of two timers of a bubble that are due at once any may be first. With one P,
+// where it is the receive's, its goroutine runs after the sender's: it was woken
+// by the timeout, and the value is there.
+func TestReceiveTakesAValueThatComesWithTheTimeoutOnFakeTime(t *testing.T) {
+	const timeout, rounds = time.Second, 100
+	atGOMAXPROCS(t, 1, func() {
+		synctest.Test(t, func(t *testing.T) {
+			received := 0
+			for range rounds {
+				c := make(chan int, 1)
+				go func() {
+					time.Sleep(timeout)
+					c <- 1
+				}()
+				v, err := wait.RecvTimeout(c, 0, timeout)
+				if err == nil {
+					received++
+				}
+				synctest.Wait()
+				assert.Equal(t, 1-v, len(c), "received or left there")
+			}
+			assert.NotZero(t, received)
+		})
+	})
+}
+
 func TestReceiveTimeoutSaysWhatItWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, err := wait.RecvTimeout(make(chan int), 0, time.Second)
