@@ -340,25 +340,34 @@ func hundredThousandChild() {
 	idle.Wait()
 	before := heap()
 
+	// On a busy host the first may wake up before the last has fallen asleep;
+	// then they are to sleep for longer.
 	var asleep sync.WaitGroup
-	start := time.Now()
-	for range n {
-		asleep.Go(func() {
-			const d = 3 * time.Second
-			from := time.Now()
-			wait.Sleep(d)
-			check(time.Since(from) >= d, "early")
-		})
-	}
-	for wait.ReadStats().Parked < n {
-		time.Sleep(time.Millisecond)
-		check(time.Since(start) < time.Minute, "they do not fall asleep")
+	var start time.Time
+	d := 3 * time.Second
+	for ; ; d *= 3 {
+		start = time.Now()
+		for range n {
+			asleep.Go(func() {
+				from := time.Now()
+				wait.Sleep(d)
+				check(time.Since(from) >= d, "early")
+			})
+		}
+		for wait.ReadStats().Parked < n && time.Since(start) < d {
+			time.Sleep(time.Millisecond)
+		}
+		if time.Since(start) < d-time.Second {
+			break
+		}
+		check(d < time.Minute, "they do not fall asleep")
+		asleep.Wait()
 	}
 	each := (heap() - before) / n
 	threads, err := os.ReadDir("/proc/self/task")
 	checkErr(err, "list threads")
 	// The kernel's timers are set when the end is near.
-	time.Sleep(time.Until(start.Add(3*time.Second - 200*time.Millisecond)))
+	time.Sleep(time.Until(start.Add(d - 200*time.Millisecond)))
 	timers := timerfdsOpen()
 	asleep.Wait()
 	timers = max(timers, timerfdsOpen())
