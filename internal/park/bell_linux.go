@@ -22,8 +22,14 @@ const (
 	// the rest of epoll_wait's millisecond.
 	after = int64(2000)
 
-	// sparse is how far ahead a ring must be to get a lead.
-	sparse = int64(60 * time.Microsecond)
+	// spacing is how many slots lie between two rings of a dense crowd. Were it
+	// 1, the program would be woken for each sleeper by itself, which takes
+	// longer than a slot, and all would be later for it.
+	spacing = int64(4)
+
+	// sparse is how far ahead a ring must be to get a lead: further than the
+	// next one of a dense crowd.
+	sparse = (spacing + 1) << slotBits
 
 	// linger is how long the keeper stays when nobody needs it.
 	linger = int64(100 * time.Millisecond)
@@ -37,9 +43,10 @@ const (
 // Time is cut into slots, and a ring of bits has one for each slot of the
 // next half second. A sleeper marks the slot in which its deadline lies, and
 // sets the kernel timer only if that slot comes before the one it is set to.
-// At each ring the keeper sets it to the next marked slot. Nobody is woken by
-// hand, and a mark is never taken back: that of a cancelled sleeper costs one
-// spare ring, or none if nobody else sleeps.
+// At each ring the keeper sets it to the next marked slot or, where rings
+// follow each other closely, to one a little later. Nobody is woken by hand, and
+// a mark is never taken back: that of a cancelled sleeper costs one spare ring,
+// or none if nobody else sleeps.
 //
 // Like an alarm's, the kernel timer is set to expire earlier, by the lead. If
 // the keeper runs before the bell is due, it spins for the rest: were it to
@@ -54,6 +61,7 @@ type theBell struct {
 	armed    atomic.Int64 // the slot for whose end the timer is set, or noSlot
 	expiry   atomic.Int64 // when the timer expires, a lead before that or just then
 	lead     atomic.Int64
+	earliest atomic.Int64       // the next ring is for this slot or a later one
 	keeper   atomic.Bool        // whether a keeper runs
 	sleepers atomic.Int64       // that have marked a slot and sleep
 	run      func()             // b.keep and b.ring, made once so that
@@ -102,7 +110,7 @@ func (b *theBell) mark(now, slot int64) {
 	if w, bit := b.word(slot), uint64(1)<<(slot%64); w.Load()&bit == 0 {
 		w.Or(bit)
 	}
-	b.arm(slot)
+	b.arm(max(slot, b.earliest.Load()))
 	if !b.keeper.Load() && b.keeper.CompareAndSwap(false, true) {
 		b.past, b.last = now>>slotBits, noSlot
 		go b.run()
@@ -175,8 +183,10 @@ func (b *theBell) ring(uintptr) bool {
 		}
 	}
 	counters.bellRings.Add(1)
-	b.armed.Store(noSlot)
 	current := now >> slotBits
+	earliest := earliestAfter(b.past, current)
+	b.earliest.Store(earliest)
+	b.armed.Store(noSlot)
 	b.clear(current)
 	next := b.next(current)
 	if next == noSlot || b.sleepers.Load() == 0 {
@@ -186,8 +196,16 @@ func (b *theBell) ring(uintptr) bool {
 		next = current + linger>>slotBits
 		b.last = next
 	}
-	b.arm(next)
+	b.arm(max(next, earliest))
 	return false
+}
+
+// earliestAfter returns the first slot that may be rung for after two rings.
+func earliestAfter(before, last int64) int64 {
+	if last-before < 2*spacing {
+		return last + spacing
+	}
+	return 0
 }
 
 // clear takes away the marks of all slots up to and with current. A keeper that

@@ -127,6 +127,40 @@ func TestTheKeeperDoesNotSpinForAFarSlot(t *testing.T) {
 	assert.Greater(t, b.expiry.Load(), now+int64(9*time.Second), "the timer was set again")
 }
 
+func TestTheRingsOfADenseCrowdKeepTheirDistance(t *testing.T) {
+	assert.Equal(t, 1001+spacing, earliestAfter(1000, 1001))
+	assert.Equal(t, 1007+spacing, earliestAfter(1000, 1007))
+	assert.Zero(t, earliestAfter(1000, 1008), "rings that are far apart are left where they are")
+
+	b := newBell()
+	require.NoError(t, b.tryOpen())
+	defer b.file.Close()
+	b.keeper.Store(true) // as if one ran
+	b.sleepers.Store(2)
+
+	// A ring just after another, with the next mark close. On a busy machine
+	// it may come too late to be just after.
+	require.Eventually(t, func() bool {
+		slot := clock.Now() >> slotBits
+		b.past = slot - 1
+		b.armed.Store(slot)
+		b.expiry.Store(dueAt(slot))
+		for ahead := range spacing {
+			b.word(slot + 1 + ahead).Or(1 << ((slot + 1 + ahead) % 64))
+		}
+		return !b.ring(0) && b.earliest.Load() > 0
+	}, 5*time.Second, time.Microsecond)
+	assert.Equal(t, b.past+spacing, b.earliest.Load())
+	assert.Equal(t, b.earliest.Load(), b.armed.Load())
+
+	b.mark(clock.Now(), b.past+1)
+	assert.Equal(t, b.past+spacing, b.armed.Load(), "a new sleeper rings no earlier")
+
+	b.earliest.Store(0)
+	b.mark(clock.Now(), b.past+1)
+	assert.Equal(t, b.past+1, b.armed.Load())
+}
+
 func TestSleepersJoinAMarkedSlot(t *testing.T) {
 	require.Eventually(t, bell.ready, 5*time.Second, time.Millisecond)
 	now := clock.Now()
