@@ -145,7 +145,7 @@ func TestTheRingsOfADenseCrowdKeepTheirDistance(t *testing.T) {
 		b.past = slot - 1
 		b.armed.Store(slot)
 		b.expiry.Store(dueAt(slot))
-		for ahead := range spacing {
+		for ahead := range int64(64) {
 			b.word(slot + 1 + ahead).Or(1 << ((slot + 1 + ahead) % 64))
 		}
 		return !b.ring(0) && b.earliest.Load() > 0
