@@ -34,7 +34,6 @@ import (
 type Thread struct {
 	owner    uintptr // the goroutine
 	id       int     // of the thread
-	fake     bool    // the goroutine is in a synctest bubble, as it always was
 	closed   bool
 	floor    *classSet
 	leads    park.Leads
@@ -169,7 +168,7 @@ func ShortSlice() ThreadOption {
 // concerned the whole process is undone once the Thread is garbage.
 func LockThread(opts ...ThreadOption) (*Thread, error) {
 	runtime.LockOSThread()
-	t := &Thread{owner: self.Goroutine(), id: threadID(), fake: clock.Fake(), floor: newClassSet(), shared: new([]undoing)}
+	t := &Thread{owner: self.Goroutine(), id: threadID(), floor: newClassSet(), shared: new([]undoing)}
 	if err := t.take(opts); err != nil {
 		left := t.giveBack()
 		if left == nil {
@@ -288,10 +287,16 @@ func (t *Thread) Floor() Floor {
 
 // Sleep is the package's [Sleep] on this thread: late by about the jitter of
 // the kernel's wake-ups.
-func (t *Thread) Sleep(d time.Duration) { t.within(d, t.sleep) }
+func (t *Thread) Sleep(d time.Duration) {
+	t.check()
+	within(d, t.sleep)
+}
 
 // SleepUntil is [Thread.Sleep] until when. A time in the past returns at once.
-func (t *Thread) SleepUntil(when time.Time) { t.until(when, t.sleep) }
+func (t *Thread) SleepUntil(when time.Time) {
+	t.check()
+	until(when, t.sleep)
+}
 
 // SleepRange sleeps for at least min and leaves it to the kernel to end the
 // sleep at any time until max, with any other timer of the whole system:
@@ -299,46 +304,30 @@ func (t *Thread) SleepUntil(when time.Time) { t.until(when, t.sleep) }
 // kernel's usleep_range. A max below min counts as min. The slack stays until
 // the next sleep that needs another, which costs one more system call.
 func (t *Thread) SleepRange(min, max time.Duration) {
-	t.within(min, func(now, soft int64) int64 {
+	t.check()
+	within(min, func(now, soft int64) int64 {
 		counts.sleepRange.Add(1)
 		return t.sleeper.sleep(now, soft, time.Duration(clock.After(now, max)-soft))
 	})
 }
 
 // Spin is the package's [Spin].
-func (t *Thread) Spin(d time.Duration) { t.within(d, spin) }
+func (t *Thread) Spin(d time.Duration) {
+	t.check()
+	within(d, spin)
+}
 
 // Hybrid is the package's [Hybrid] on this thread, by its own floor. The
 // budget that bounds Hybrid in crowds does not concern it.
-func (t *Thread) Hybrid(d time.Duration) { t.within(d, t.hybrid) }
-
-// HybridUntil is [Thread.Hybrid] until when. A time in the past returns at once.
-func (t *Thread) HybridUntil(when time.Time) { t.until(when, t.hybrid) }
-
-// within is the package's within for one who knows whether the time is fake.
-func (t *Thread) within(d time.Duration, by way) {
+func (t *Thread) Hybrid(d time.Duration) {
 	t.check()
-	switch {
-	case d <= 0:
-	case t.fake:
-		time.Sleep(d)
-	default:
-		now := clock.Now()
-		deadline := clock.After(now, d)
-		spinOut(by(now, deadline), deadline)
-	}
+	within(d, t.hybrid)
 }
 
-// until is the package's until for one who knows whether the time is fake.
-func (t *Thread) until(when time.Time, by way) {
+// HybridUntil is [Thread.Hybrid] until when. A time in the past returns at once.
+func (t *Thread) HybridUntil(when time.Time) {
 	t.check()
-	if t.fake {
-		time.Sleep(time.Until(when))
-		return
-	}
-	if now, deadline := clock.Now(), clock.At(when); deadline > now {
-		spinOut(by(now, deadline), deadline)
-	}
+	until(when, t.hybrid)
 }
 
 // check panics if this is not the thread's goroutine, or no thread any more.

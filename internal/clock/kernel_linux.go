@@ -2,21 +2,30 @@ package clock
 
 import (
 	"math"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// bracketTries is how many pairs of readings [kernelOffset] is told from:
-// enough that one of them meets no interrupt.
-const bracketTries = 8
+// bracketTries is how many pairs of readings [bracket] takes: enough that one
+// of them meets no interrupt.
+const bracketTries = 32
 
 // kernelOffset is what is to be added to a reading of [Now] to get the
-// kernel's CLOCK_MONOTONIC. It is told when the program starts, which takes some
-// microseconds: each Thread's sleep needs it just when the caches are cold.
-var kernelOffset = bracket()
+// kernel's CLOCK_MONOTONIC, or 0 until somebody has asked. Each sleep of a
+// Thread needs it just when the caches are cold, where a sync.Once takes longer.
+var kernelOffset atomic.Int64
 
-// bracket returns the kernel's clock less ours.
+// offset returns the kernelOffset, the same to everybody.
+func offset() int64 {
+	if kernelOffset.Load() == 0 {
+		kernelOffset.CompareAndSwap(0, bracket())
+	}
+	return kernelOffset.Load()
+}
+
+// bracket measures the kernel's clock less ours.
 //
 // Our reading is taken before the kernel's, so the difference is never less
 // than the true offset, and more by at most the time from the one to the
@@ -43,5 +52,5 @@ const latestKernel = math.MaxInt32 * int64(time.Second)
 // CLOCK_MONOTONIC, for timerfd_settime(2) and clock_nanosleep(2), at most 68
 // years after boot. It must not be called in a testing/synctest bubble.
 func Kernel(deadline int64) unix.Timespec {
-	return unix.NsecToTimespec(min(After(kernelOffset, time.Duration(deadline)), latestKernel))
+	return unix.NsecToTimespec(min(After(offset(), time.Duration(deadline)), latestKernel))
 }
