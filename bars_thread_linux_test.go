@@ -86,7 +86,7 @@ func BenchmarkBarThreadBusy(b *testing.B) {
 		h.end()
 	})
 	b.Run("throughput", func(b *testing.B) {
-		const n = 500
+		const n = 2000 // a Thread is kept: to lock and to close it stops the world, once each
 		c, w := cProgram(b), threadSleep(wait.OwnProcessor())
 		h := startHogs()
 		perSecond := func(during func()) float64 {
@@ -137,7 +137,7 @@ func cProgram(b *testing.B) func(d time.Duration, n int) sample {
 }
 
 func BenchmarkBarThreadIdle(b *testing.B) {
-	const n = 2000 // after LockThread the runtime's monitor looks every 20 us for some milliseconds
+	const n = 5000 // after LockThread the runtime's monitor looks every 20 us for some milliseconds
 	c := cProgram(b)
 	for name, opts := range map[string][]wait.ThreadOption{"own": {wait.OwnProcessor()}, "shared": nil} {
 		b.Run(name, func(b *testing.B) {

@@ -76,6 +76,7 @@ func (s *sleeper) sleep(now, expiry int64, slack time.Duration) int64 {
 			if s.keepsP {
 				// It may be a garbage collection, which waits for this P,
 				// or the runtime that wants it for others.
+				stepAside()
 				runtime.Gosched()
 			}
 		default:
@@ -84,6 +85,19 @@ func (s *sleeper) sleep(now, expiry int64, slack time.Duration) int64 {
 		now = clock.Now()
 	}
 	return now
+}
+
+// aside is as long as the others that the runtime has asked to yield in the
+// same moment need for it.
+var aside = unix.NsecToTimespec(int64(25 * time.Microsecond))
+
+// stepAside sleeps that long, so that they find no goroutine to take with them
+// that is bound to another thread; see RATIONALE.md. Where a function checks
+// its stack the goroutine would yield at once, so this one does not.
+//
+//go:nosplit
+func stepAside() {
+	unix.RawSyscall6(unix.SYS_CLOCK_NANOSLEEP, unix.CLOCK_MONOTONIC, 0, uintptr(unsafe.Pointer(&aside)), 0, 0, 0)
 }
 
 func (s *sleeper) nanosleep() unix.Errno {
