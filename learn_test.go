@@ -347,12 +347,12 @@ func TestForDoesWhatTheFloorAdvises(t *testing.T) {
 	keepFloor(t)
 	f := example
 	f.Classes = append([]FloorClass(nil), f.Classes...)
-	require.NoError(t, SetFloor(f))
 	for d, want := range map[time.Duration]Method{
 		50 * time.Microsecond:  MethodSpin,
 		200 * time.Microsecond: MethodHybrid,
 		900 * time.Microsecond: MethodSleep,
 	} {
+		require.NoError(t, SetFloor(f)) // anew, since each wait teaches
 		require.Equal(t, want, CurrentFloor().Advise(d))
 		before := ReadStats()
 		For(d)
