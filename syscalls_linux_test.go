@@ -87,10 +87,9 @@ func syscallsOf(tid int, start func(), end uint64) (map[uint64]int, error) {
 	}
 }
 
-// The steady state is one system call per sleep. In addition comes what the
-// runtime does to preempt a thread now and then: a signal, which ends one sleep
-// and has the thread sleep twice more, and the change of threads.
-func TestThreadSleepsWithOneSystemCall(t *testing.T) {
+// traceSleeps returns the system calls of a child's sleeps by their number, and
+// how long the sleeps took.
+func traceSleeps(t *testing.T) (calls map[uint64]int, took time.Duration) {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), childVar+"=traced")
 	in, err := cmd.StdinPipe()
@@ -103,24 +102,39 @@ func TestThreadSleepsWithOneSystemCall(t *testing.T) {
 	_, err = fmt.Fscanln(said, &tid)
 	require.NoError(t, err)
 
-	calls, err := syscallsOf(tid, func() { _, _ = in.Write([]byte("\n")) }, unix.SYS_WRITE)
+	start := time.Now()
+	calls, err = syscallsOf(tid, func() { _, _ = in.Write([]byte("\n")) }, unix.SYS_WRITE)
+	took = time.Since(start)
 	require.NoError(t, err)
 	line, err := said.ReadString('\n')
 	require.NoError(t, err)
 	assert.Equal(t, "done\n", line)
 	require.NoError(t, cmd.Wait())
+	return calls, took
+}
 
-	sleeps, signals, futexes := calls[unix.SYS_CLOCK_NANOSLEEP], calls[unix.SYS_RT_SIGRETURN], calls[unix.SYS_FUTEX]
-	others := -sleeps - signals - futexes
-	for _, n := range calls {
-		others += n
-	}
-	t.Logf("%d sleeps: %d of clock_nanosleep(2), %d signals, %d of futex(2), %d others: %v", tracedSleeps, sleeps, signals, futexes, others, calls)
-	assert.GreaterOrEqual(t, sleeps, tracedSleeps)
-	assert.LessOrEqual(t, sleeps, tracedSleeps+2*signals, "%v", calls)
-	assert.LessOrEqual(t, futexes, 4*(signals+1), "%v", calls)
-	assert.Less(t, others, tracedSleeps/10, "%v", calls)
-	for _, none := range []uint64{unix.SYS_PRCTL, unix.SYS_GETTID, unix.SYS_CLOCK_GETTIME, unix.SYS_SCHED_YIELD, unix.SYS_TIMERFD_SETTIME} {
-		assert.Zero(t, calls[none], "%v", calls)
+// The steady state is one system call per sleep. In addition comes what the
+// runtime does to preempt a thread now and then: a signal, which ends one sleep
+// and has the thread sleep twice more, and the change of threads.
+func TestThreadSleepsWithOneSystemCall(t *testing.T) {
+	for tries := 5; ; tries-- {
+		calls, took := traceSleeps(t)
+		sleeps, signals, futexes := calls[unix.SYS_CLOCK_NANOSLEEP], calls[unix.SYS_RT_SIGRETURN], calls[unix.SYS_FUTEX]
+		others := -sleeps
+		for _, n := range calls {
+			others += n
+		}
+		t.Logf("%d sleeps in %v: %d of clock_nanosleep(2), %d others: %v", tracedSleeps, took, sleeps, others, calls)
+		assert.GreaterOrEqual(t, sleeps, tracedSleeps)
+		assert.LessOrEqual(t, sleeps, tracedSleeps+2*signals, "%v", calls)
+		assert.LessOrEqual(t, futexes, 4*(signals+1), "%v", calls)
+		for _, none := range []uint64{unix.SYS_PRCTL, unix.SYS_GETTID, unix.SYS_CLOCK_GETTIME, unix.SYS_SCHED_YIELD, unix.SYS_TIMERFD_SETTIME} {
+			assert.Zero(t, calls[none], "%v", calls)
+		}
+		if others < tracedSleeps/4 || took < 200*time.Millisecond || tries == 1 {
+			assert.Less(t, others, tracedSleeps/4, "%v", calls)
+			return
+		}
+		// Signals come with time, and a busy machine took ten times as long.
 	}
 }
