@@ -130,11 +130,11 @@ func CPULatency(d time.Duration) ThreadOption {
 // A garbage collection waits for no such sleep: its signal interrupts the
 // system call, and 25 us later the thread lets it through and sleeps on. That
 // signal is the runtime's asynchronous preemption, so this option is refused
-// where GODEBUG has asyncpreemptoff=1. A GOMAXPROCS that the program sets meanwhile
-// stays, and one that it had set to the very default is taken for one that
-// follows the machine. The runtime also asks whoever has kept a P
-// for 10 ms to let others run; if more goroutines never yield than GOMAXPROCS
-// was before, one of them may then take this P for 10 ms.
+// where GODEBUG has asyncpreemptoff=1. A GOMAXPROCS that the program sets
+// meanwhile stays, and one that it had set to the very default is taken for
+// one that follows the machine. The runtime also asks whoever has kept a P for
+// 10 ms to let others run; if more goroutines never yield than GOMAXPROCS was
+// before, one of them may then take this P for 10 ms.
 func OwnProcessor() ThreadOption {
 	return ThreadOption{"OwnProcessor", stepProcessor, ownProcessor}
 }
